@@ -10,11 +10,15 @@ import { EgressGuard } from '../../src/webhooks/egress.js'
 import type { WebhookTarget } from '../../src/webhooks/target.js'
 import { until } from '../fixtures/build.js'
 import { WebhookSink } from '../fixtures/webhook-sink.js'
-import { hasPostgres, postgres } from './postgres-world.js'
-import { jobOf } from './sqlite-records.js'
+import { cuttable, hasPostgres, postgres } from './postgres-world.js'
+import { firstWrite, jobOf } from './sqlite-records.js'
 
 const ANSWER: StoredAnswer = { status: 201, headers: { 'content-type': 'application/json' }, body: '{}' }
 let schemas = 0
+
+const nodeNamed = (name: string) => ({
+  ...{ name, url: `http://${name}.test`, protocol: 1, version: '1', slots: 1, config: '', profiles: [] },
+})
 
 /** Two members of one schema, and what the second one is told to have taken over. */
 async function members(t: Test) {
@@ -22,8 +26,7 @@ async function members(t: Test) {
   const schema = `shared_${++schemas}`
   const joined = async (name: string) => {
     const storage = createPostgresStorage({ url: server.url(), schema })
-    const node = { name, url: `http://${name}.test`, protocol: 1, version: '1', slots: 1, config: '', profiles: [] }
-    storage.cluster.announce(node, 10_000)
+    storage.cluster.announce(nodeNamed(name), 10_000)
     await storage.open()
     t.teardown(() => storage.close())
     return storage
@@ -50,6 +53,54 @@ if (hasPostgres()) {
     )
     const times = await Promise.all(['one', 'wrong', 'two'].map(async (id) => (await a.queue.get(id))!.info.nextRunAt))
     t.same(times, [10, undefined, 20])
+  })
+
+  t.test('what one has done and did not hear of is not done again over what others did since', async (t) => {
+    const server = await postgres()
+    const proxy = await cuttable(t, server)
+    const schema = `shared_${++schemas}`
+    const joined = async (name: string, url: string) => {
+      const storage = createPostgresStorage({ url, listenUrl: server.url(), schema, namedStatements: false })
+      storage.cluster.announce(nodeNamed(name), 10_000)
+      await storage.open()
+      t.teardown(() => storage.close())
+      return storage
+    }
+    const [a, b] = [await joined('a', proxy.url), await joined('b', server.url())]
+    /** Has `b` act after what `a` does and before `a` hears of it. */
+    const unheard = async <T>(text: RegExp, work: () => T, since: () => Promise<unknown>): Promise<Awaited<T>> => {
+      const cut = proxy.cut('answered', text)
+      const done = work()
+      await cut
+      void proxy.shut()
+      await since()
+      proxy.open()
+      return await done
+    }
+    const profile = (description: string) => ({ name: 'p', engine: 'cli' as const, description })
+    await unheard(
+      /INTO .*profiles/,
+      () => a.profiles.save(profile('former')),
+      async () => b.profiles.save(profile('latter')),
+    )
+    t.match(await a.profiles.list(), [{ name: 'p', description: 'latter' }])
+
+    await a.idempotency.begin('key', 'f')
+    await unheard(
+      /DELETE FROM .*idempotency_keys/,
+      () => a.idempotency.release('key'),
+      () => b.idempotency.begin('key', 'f'),
+    )
+    t.same(await a.idempotency.begin('key', 'f'), { state: 'in_flight' })
+
+    await b.journal.write(firstWrite('one'))
+    const isThere = await unheard(
+      /INTO .*news/,
+      () => a.journal.deposit('one', [{ key: 'k', type: 'close' }]),
+      () => b.journal.write({ id: 'one', taken: ['k'] }),
+    )
+    t.equal(isThere, true)
+    t.notOk((await b.journal.get('one'))?.news)
   })
 
   t.test('keys', async (t) => {

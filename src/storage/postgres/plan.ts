@@ -55,8 +55,5 @@ export const pageOf = <Item>(rows: readonly Row[], limit: number): { rows: Item[
 /** Characters of a page, of which the first row is always there. */
 export const MAX_PAGE_CHARS = 1024 * 1024
 
-/** Changes what is the same afterwards however often it is done. */
-export const sets = (...statements: Statement[]): Plan<void> => ({ statements, result: () => {} })
-
-/** Changes what must be done once. */
-export const does = (...statements: Statement[]): Plan<void> => ({ ...sets(...statements), again: [] })
+/** Changes something and gives nothing: known to be done it is not done again, as somebody else may have changed the same since. */
+export const does = (...statements: Statement[]): Plan<void> => ({ statements, again: [], result: () => {} })

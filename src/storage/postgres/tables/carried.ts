@@ -1,5 +1,5 @@
 import type { CarriedPiece } from '../../../engines/cli/carry/carried-files.js'
-import { asks, type Plans, rowsOf, sets, statement } from '../plan.js'
+import { asks, does, type Plans, rowsOf, statement } from '../plan.js'
 
 const KEY = '(SELECT key FROM @sessions WHERE id = $1)'
 const PIECES = `SELECT path, at AS "offset", length, digest FROM @carried WHERE session = ${KEY} ORDER BY path, at`
@@ -14,5 +14,5 @@ export const carriedPlans = {
   'carried.read': (id, path, offset) =>
     asks(statement(READ, id, path, offset), ([row]) => row && Buffer.from(row.bytes as string, 'base64')),
   'carried.write': (id, { path, offset, length, digest }, bytes) =>
-    sets(statement(CUT, id, path, offset), statement(ADD, id, path, offset, length, digest, bytes)),
+    does(statement(CUT, id, path, offset), statement(ADD, id, path, offset, length, digest, bytes)),
 } satisfies Partial<Plans>

@@ -5,7 +5,7 @@ import { patched } from '../../../jobs/patch.js'
 import { isSound, keptObject, objectOf } from '../../sql/json-columns.js'
 import { type JobCountRow, type JobPageFilter, type JobRow, jobTimes } from '../../sql/rows.js'
 import type { Row, Statement } from '../pipeline.js'
-import { asks, does, MAX_PAGE_CHARS, type Plans, pageOf, rowsOf, sets, statement } from '../plan.js'
+import { asks, does, MAX_PAGE_CHARS, type Plans, pageOf, rowsOf, statement } from '../plan.js'
 import { isKept, textArray } from '../values.js'
 import type { JobChange } from './job-changes.js'
 import { ridingStatements } from './riding.js'
@@ -209,7 +209,7 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
     },
     'jobs.remove'(id) {
       jobs.set(id, undefined)
-      return sets(statement('DELETE FROM @jobs WHERE id = $1', id))
+      return does(statement('DELETE FROM @jobs WHERE id = $1', id))
     },
     'jobs.counts': () => rowsOf<JobCountRow>(COUNTS),
     'jobs.delayed': (after, limit) => rowsOf<{ id: string; nextRunAt: number }>(DELAYED, after, limit),

@@ -1,5 +1,5 @@
 import type { KeptNotification } from '../../../notifications/store.js'
-import { asks, does, type Plans, rowsOf, sets, statement } from '../plan.js'
+import { asks, does, type Plans, rowsOf, statement } from '../plan.js'
 import { textArray } from '../values.js'
 import { NOBODY, ridingStatements } from './riding.js'
 
@@ -46,7 +46,7 @@ export const notificationPlans = {
       ([row]) => (row!.number as number | null) ?? undefined,
     ),
   'notifications.prune': (through, before) =>
-    sets(
+    does(
       statement(REMEMBER_LAST),
       statement(forgets(`${PLACE} <= $1`), through),
       statement(forgets('ts < $1'), before),
@@ -60,5 +60,5 @@ export const notificationPlans = {
       }),
     ),
   'notifications.keepNewest': (count) =>
-    sets(statement(REMEMBER_LAST), statement(forgets(`${PLACE} <= ${LAST_OF_COUNT}`), count)),
+    does(statement(REMEMBER_LAST), statement(forgets(`${PLACE} <= ${LAST_OF_COUNT}`), count)),
 } satisfies Partial<Plans>

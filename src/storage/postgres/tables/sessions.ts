@@ -22,6 +22,7 @@ const DEPOSIT = `WITH it AS (SELECT key FROM @sessions WHERE id = $1), added AS 
     FROM it, unnest($2::text[], $3::text[]) WITH ORDINALITY AS given (key, news, place) ORDER BY place
     ON CONFLICT DO NOTHING
   ) SELECT EXISTS (SELECT FROM it) AS there`
+const IS_THERE = 'SELECT EXISTS (SELECT FROM @sessions WHERE id = $1) AS there'
 const NEWS = 'SELECT session, key, news FROM @news WHERE session BETWEEN $1 AND $2 ORDER BY n'
 const NEWS_OF =
   'SELECT session, key, news FROM @news WHERE session = (SELECT key FROM @sessions WHERE id = $1) ORDER BY n'
@@ -174,6 +175,8 @@ export const journalPlans = (
           statement(DEPOSIT, id, keyTexts, textArray(news.map((one) => one.news))),
           ...ridingStatements({ keys }, me, id),
         ],
+        // by now its owner may have taken them: they are not told once more
+        again: [statement(IS_THERE, id)],
         result: ([rows]) => rows![0]!.there as boolean,
       }
     },

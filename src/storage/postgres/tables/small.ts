@@ -3,7 +3,7 @@ import { ATTEMPTS_PER_LANE, MAX_ATTEMPTS, MAX_GONE } from '../../../webhooks/out
 import type { SharedName } from '../../sql/operations.js'
 import type { DeliveryRow, KeptKeyRow, KnownKeyRow, ParkedRow } from '../../sql/rows.js'
 import type { Row } from '../pipeline.js'
-import { asks, does, type Plans, rowsOf, type Self, sets, statement } from '../plan.js'
+import { asks, does, type Plans, rowsOf, type Self, statement } from '../plan.js'
 import { isKept, textArray } from '../values.js'
 import { keepKey, ridingStatements } from './riding.js'
 
@@ -59,11 +59,11 @@ const bump = (name: SharedName) => statement(BUMP, name)
 
 /** Parked sessions as they were kept before the journal had them. */
 export const parkedPlans = {
-  'parked.save': (id, record) => sets(statement(UPSERT_PARKED, id, record)),
+  'parked.save': (id, record) => does(statement(UPSERT_PARKED, id, record)),
   'parked.get': (id) => textOf('SELECT record FROM @parked WHERE id = $1', 'record', id),
   'parked.page': (after, limit) =>
     rowsOf<ParkedRow>('SELECT n, id, record FROM @parked WHERE n > $1 ORDER BY n LIMIT $2', after, limit),
-  'parked.delete': (id) => sets(statement('DELETE FROM @parked WHERE id = $1', id)),
+  'parked.delete': (id) => does(statement('DELETE FROM @parked WHERE id = $1', id)),
 } satisfies Partial<Plans>
 
 /** Managed profiles. @param me whose keys are kept with them */
@@ -72,7 +72,7 @@ export const profilePlans = (me: number) =>
     'profiles.list': () =>
       rowsOf<{ name: string; profile: string }>('SELECT name, profile FROM @profiles ORDER BY name'),
     'profiles.save': (name, profile, key) =>
-      sets(
+      does(
         statement(UPSERT_PROFILE, name, profile),
         bump('profiles'),
         ...ridingStatements({ keys: key && [key] }, me, null),
@@ -87,7 +87,7 @@ export const profilePlans = (me: number) =>
         result: ([saved]) => saved!.length > 0,
       }
     },
-    'profiles.delete': (name) => sets(statement('DELETE FROM @profiles WHERE name = $1', name), bump('profiles')),
+    'profiles.delete': (name) => does(statement('DELETE FROM @profiles WHERE name = $1', name), bump('profiles')),
   }) satisfies Partial<Plans>
 
 /** Answers by key. */
@@ -105,17 +105,17 @@ export const idempotencyPlans = ({ n: me, isOneOfMany }: Self) =>
       }
     },
     'idempotency.complete': (key, fingerprint, since, answer, now) =>
-      sets(statement(SWEEP_KEYS, now - REMEMBERED_MS), statement(COMPLETE, key, fingerprint, since, answer)),
-    'idempotency.release': (key) => sets(statement('DELETE FROM @idempotency_keys WHERE key = $1', key)),
-    'idempotency.keep': (row) => sets(...ridingStatements({ keys: [row] }, me, null)),
+      does(statement(SWEEP_KEYS, now - REMEMBERED_MS), statement(COMPLETE, key, fingerprint, since, answer)),
+    'idempotency.release': (key) => does(statement('DELETE FROM @idempotency_keys WHERE key = $1', key)),
+    'idempotency.keep': (row) => does(...ridingStatements({ keys: [row] }, me, null)),
     'idempotency.left': (keys) => rowsOf<KeptKeyRow>(LEFT_KEYS, isOneOfMany ? me : null, keys ? textArray(keys) : null),
   }) satisfies Partial<Plans>
 
 /** Deliveries that wait, and the attempts that were made. */
 export const outboxPlans = ({ n: me, isOneOfMany }: Self) =>
   ({
-    'outbox.add': (delivery) => sets(...ridingStatements({ deliveries: [delivery] }, me, null)),
-    'outbox.remove': (lane, id) => sets(statement('DELETE FROM @deliveries WHERE lane = $1 AND id = $2', lane, id)),
+    'outbox.add': (delivery) => does(...ridingStatements({ deliveries: [delivery] }, me, null)),
+    'outbox.remove': (lane, id) => does(statement('DELETE FROM @deliveries WHERE lane = $1 AND id = $2', lane, id)),
     'outbox.page': (after, limit, lanes) =>
       rowsOf<DeliveryRow>(DELIVERIES, after, isOneOfMany ? me : null, lanes ? textArray(lanes) : null, limit),
     'outbox.isHeldUp': (lane) => asks(statement(IS_HELD_UP, lane, me), ([row]) => row!.held as boolean),
@@ -128,12 +128,12 @@ export const outboxPlans = ({ n: me, isOneOfMany }: Self) =>
     'outbox.attempts': (lane) =>
       texts('SELECT attempt FROM @delivery_attempts WHERE lane = $1 ORDER BY n DESC', 'attempt', lane),
     'outbox.forget': (lane) =>
-      sets(
+      does(
         statement('DELETE FROM @delivery_attempts WHERE lane = $1', lane),
         statement('DELETE FROM @gone_targets WHERE key = $1', lane),
       ),
     'outbox.rememberGone': (key) =>
-      sets(
+      does(
         statement('INSERT INTO @gone_targets (key) VALUES ($1) ON CONFLICT (key) DO NOTHING', key),
         statement(TRIM_GONE),
       ),
@@ -151,22 +151,22 @@ export const channelPlans = {
   }),
   'channels.key': (name) => textOf('SELECT value FROM @gateway_keys WHERE name = $1', 'value', name),
   'channels.saveKey': (name, value) =>
-    sets(statement(`${KEEP_GATEWAY_KEY} DO UPDATE SET value = excluded.value`, name, value)),
+    does(statement(`${KEEP_GATEWAY_KEY} DO UPDATE SET value = excluded.value`, name, value)),
   'channels.subscriptions': () =>
     rowsOf<{ id: string; subscription: string }>('SELECT id, subscription FROM @push_subscriptions ORDER BY n'),
   'channels.saveSubscription': (id, subscription) =>
-    sets(statement(UPSERT_SUBSCRIPTION, id, subscription), bump('push_subscriptions')),
+    does(statement(UPSERT_SUBSCRIPTION, id, subscription), bump('push_subscriptions')),
   'channels.removeSubscription': (id) =>
-    sets(statement('DELETE FROM @push_subscriptions WHERE id = $1', id), bump('push_subscriptions')),
+    does(statement('DELETE FROM @push_subscriptions WHERE id = $1', id), bump('push_subscriptions')),
 } satisfies Partial<Plans>
 
 /** Browsers that are signed in to the console. */
 export const signInPlans = {
   'signIns.list': () =>
     rowsOf<{ id: string; signIn: string }>('SELECT id, sign_in AS "signIn" FROM @sign_ins ORDER BY n'),
-  'signIns.save': (id, signIn) => sets(statement(UPSERT_SIGN_IN, id, signIn), bump('sign_ins')),
-  'signIns.renew': (id, signIn) => sets(statement(RENEW_SIGN_IN, id, signIn), bump('sign_ins')),
-  'signIns.remove': (id) => sets(statement('DELETE FROM @sign_ins WHERE id = $1', id), bump('sign_ins')),
+  'signIns.save': (id, signIn) => does(statement(UPSERT_SIGN_IN, id, signIn), bump('sign_ins')),
+  'signIns.renew': (id, signIn) => does(statement(RENEW_SIGN_IN, id, signIn), bump('sign_ins')),
+  'signIns.remove': (id) => does(statement('DELETE FROM @sign_ins WHERE id = $1', id), bump('sign_ins')),
 } satisfies Partial<Plans>
 
 export const versionPlans = {
@@ -177,9 +177,9 @@ export const versionPlans = {
 /** Shows whether there is room for something new: what is written is taken away again. */
 export const probePlans = {
   'probe.write': () =>
-    sets(
+    does(
       statement('CREATE TABLE IF NOT EXISTS @probe (filler text)'),
       statement("INSERT INTO @probe (filler) VALUES (repeat('x', $1::integer))", PROBE_BYTES),
     ),
-  'probe.clear': () => sets(statement('DROP TABLE IF EXISTS @probe')),
+  'probe.clear': () => does(statement('DROP TABLE IF EXISTS @probe')),
 } satisfies Partial<Plans>
