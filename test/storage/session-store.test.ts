@@ -11,6 +11,8 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
+import files from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { sessionStoreConformance } from '../../src/sessions/kept/store-conformance.js'
@@ -207,4 +209,38 @@ t.test('what a killed write left behind is cleared up, and what is being written
   t.notOk(existsSync(stale))
   t.ok(existsSync(fresh))
   await store.close?.()
+})
+
+t.test('a file that cannot be closed, as on a network drive that is full or away, ends nobody', async (t) => {
+  const dir = join(t.testdir(), 'parked')
+  const store = createFileSessionStore({ dir })
+  t.teardown(() => store.close?.())
+  await store.save(someRecord('one'))
+  const unhandled: unknown[] = []
+  const onUnhandled = (reason: unknown) => unhandled.push(reason)
+  process.on('unhandledRejection', onUnhandled)
+  const { open } = files
+  t.teardown(() => {
+    process.off('unhandledRejection', onUnhandled)
+    files.open = open
+    syncBuiltinESMExports()
+  })
+  files.open = async (...given) => {
+    const handle = await open(...given)
+    const { close } = handle
+    handle.writeFile = async () => {
+      throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
+    }
+    handle.close = async () => {
+      await close.call(handle)
+      throw Object.assign(new Error('EIO: i/o error, close'), { code: 'EIO' })
+    }
+    return handle
+  }
+  syncBuiltinESMExports()
+  t.match(await store.get('one'), { id: 'one' })
+  await t.rejects(store.save(someRecord('one')), { code: 'ENOSPC' }, 'what went wrong first is told')
+  t.match(await store.get('one'), { id: 'one' })
+  await new Promise((resolve) => setTimeout(resolve, 0))
+  t.same(unhandled, [])
 })

@@ -141,6 +141,8 @@ async function replaceFile(file: string, text: string): Promise<void> {
       await handle.datasync()
     } finally {
       closed = handle.close()
+      // waited for below, unless the write has failed before it
+      closed.catch(() => {})
     }
     await Promise.all([closed, rename(draft, file)])
   } catch (error) {
@@ -162,7 +164,8 @@ async function textOf(file: string): Promise<string> {
       if (bytesRead < READ_BYTES) return Buffer.concat(parts).toString()
     }
   } finally {
-    void handle.close()
+    // what was read is read, whatever becomes of it
+    handle.close().catch(() => {})
   }
 }
 
