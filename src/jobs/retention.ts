@@ -113,7 +113,7 @@ export class Retention {
     const stay: Finished[] = []
     let error: unknown
     let isAnyGone = false
-    for (let old = this.#takeOld(limit); old.length > 0; old = this.#takeOld(limit))
+    for (let old = this.#takeOld(limit); old.length > 0 && !this.#stopped; old = this.#takeOld(limit))
       await Promise.all(
         old.map(async (job) => {
           try {
@@ -126,6 +126,8 @@ export class Retention {
         }),
       )
     for (const job of stay) this.#finished.add(job)
+    // the adapter would remove the others, too, whose sessions are left
+    if (this.#stopped) return
     // one session that stays keeps no other job; where all do, the storage takes nothing
     if (stay.length === 0 || isAnyGone) await adapter.prune(maxAgeMs)
     if (stay.length > 0) throw error

@@ -244,3 +244,42 @@ t.test(
     t.same(closed, ['stuck'])
   },
 )
+
+t.test(
+  'a sweep that is under way at the end leaves the rest to the next process, of such an adapter, too',
+  async (t) => {
+    const clock = new VirtualClock()
+    const { ended: _none, ...adapter } = createMemoryQueueAdapter({ now: () => clock.now() })
+    for (let index = 0; index < 1_200; index++) {
+      await adapter.add(jobAt(`j${index}`, 1_000_000 + index))
+      await adapter.update(`j${index}`, { status: 'canceled', finishedAt: clock.now(), sessionId: `of j${index}` })
+    }
+    const sessions = new FakeSessions(clock)
+    let letGo = () => {}
+    const closed: string[] = []
+    sessions.close = (id) => {
+      closed.push(id)
+      return new Promise<void>((resolve) => {
+        const before = letGo
+        letGo = () => {
+          before()
+          resolve()
+        }
+      })
+    }
+    let pruned = 0
+    const prune = async () => ++pruned
+    const retention = new Retention({
+      ...{ clock, logger: silentLogger, maxAgeMs: 1000, sweepIntervalMs: 1000, sessions, onForgotten: () => {} },
+      adapter: { ...adapter, prune },
+    })
+    await retention.start()
+    await clock.advance(1000)
+    t.equal(closed.length, 500)
+    retention.stop()
+    letGo()
+    await new Promise(setImmediate)
+    t.equal(closed.length, 500)
+    t.equal(pruned, 0, 'nor are jobs removed whose sessions are there')
+  },
+)
