@@ -130,7 +130,13 @@ class HostedCalls {
     if (!this.host) return { status: 'failed', reason: 'not_ready', error: 'The session has not started yet.' }
     const execution = this.execution(tool)
     const settled = new Promise<ExecutionResult>((resolve) => this.#waiting.set(execution.executionId, resolve))
-    await this.host.deferExecution({ ...execution, toolName: tool.name, input }, takenBack)
+    try {
+      await this.host.deferExecution({ ...execution, toolName: tool.name, input }, takenBack)
+    } catch (refusal) {
+      // nobody settles what was not taken
+      this.#waiting.delete(execution.executionId)
+      throw refusal
+    }
     return settled
   }
 

@@ -1,7 +1,10 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import t, { type Test } from 'tap'
+import { withHostedTools } from '../../src/engines/hosted-tools.js'
+import type { EngineRunnerContext, Runner, RunnerHost } from '../../src/engines/runner.js'
 import { type ToolCallFacts, ToolEndpoint } from '../../src/engines/tool-endpoint.js'
+import { systemClock } from '../../src/lib/clock.js'
 import { silentLogger } from '../../src/lib/logger.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { eventsOf } from '../fixtures/journaled.js'
@@ -164,4 +167,29 @@ t.test('the bearer is written nowhere, and a declared tool is granted', async (t
   })
   void runner.host.requestPermission({ ...ask, toolName: 'mcp__other__deploy' })
   await until(async () => (await registry.get(id))?.pendingPermissions === 1)
+})
+
+t.test('a call that the session does not take waits for nothing', async (t) => {
+  const passedOn: string[] = []
+  const inner = { start: async () => {}, settleExecution: (id: string) => void passedOn.push(id) } as unknown as Runner
+  let call: Parameters<ToolEndpoint['open']>[0]['call'] = () => Promise.reject(new Error('not open'))
+  const endpoint = {
+    async open(given: Parameters<ToolEndpoint['open']>[0]) {
+      call = given.call
+      return { url: 'http://gateway.test', bearer: 'b', close() {} }
+    },
+  } as unknown as ToolEndpoint
+  const context = { deferredTools: [deploy], config: { cwd: SOME_CWD } } as unknown as EngineRunnerContext
+  const runner = await withHostedTools(async () => inner, endpoint, systemClock)(context)
+  let executionId = ''
+  const host = {
+    async deferExecution(execution: { executionId: string }) {
+      executionId = execution.executionId
+      throw new Error('The session has ended.')
+    },
+  } as unknown as RunnerHost
+  await runner.start(host)
+  await t.rejects(call(deploy, {}, {} as ToolCallFacts), { message: 'The session has ended.' })
+  runner.settleExecution?.(executionId, { status: 'failed', reason: 'not_ready', error: 'later' })
+  t.same(passedOn, [executionId])
 })
