@@ -52,8 +52,5 @@ export const pageOf = <Item>(rows: readonly Row[], limit: number): { rows: Item[
   return { rows: rows as unknown as Item[], isLast: rows.length === found && found < limit }
 }
 
-/** Characters of a page, of which the first row is always there. */
-export const MAX_PAGE_CHARS = 1024 * 1024
-
 /** Changes something and gives nothing: known to be done it is not done again, as somebody else may have changed the same since. */
 export const does = (...statements: Statement[]): Plan<void> => ({ statements, again: [], result: () => {} })

@@ -7,6 +7,13 @@ import { type Asleep, isTerminal as isEnd, type JournaledState } from '../../ses
 import type { UsageCount } from '../../usage/store.js'
 import type { KeptDelivery } from '../../webhooks/outbox.js'
 
+/** Characters of a page, of which the first row is always there. */
+export const MAX_PAGE_CHARS = 1024 * 1024
+/** Expired keys that go whenever one is kept: more than come in, so that they cannot pile up. */
+export const KEYS_SWEPT_AT_ONCE = 10
+/** Of what is written to see whether there is room: more than fits beside what is full, and more than a usual write. */
+export const PROBE_BYTES = 64 * 1024
+
 /** The column of a name. */
 export const columnOf = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 /** Of what sums of usage are kept. */

@@ -1,6 +1,6 @@
 import type { DueSleeper, RestStatus } from '../../../sessions/kept/journal.js'
-import type { SessionRow } from '../../sql/rows.js'
-import { asks, MAX_PAGE_CHARS, type Plans, pageOf, rowsOf, statement } from '../plan.js'
+import { MAX_PAGE_CHARS, type SessionRow } from '../../sql/rows.js'
+import { asks, type Plans, pageOf, rowsOf, statement } from '../plan.js'
 import { textArray } from '../values.js'
 
 const ENGINES = ['cli', 'provider']

@@ -1,8 +1,8 @@
 import type { ListedQuery } from '../../../sessions/kept/journal.js'
-import type { ListedColumns, SessionRow, SessionWrite } from '../../sql/rows.js'
+import { type ListedColumns, MAX_PAGE_CHARS, type SessionRow, type SessionWrite } from '../../sql/rows.js'
 import type { ListedRow } from '../operations.js'
 import type { Statement } from '../pipeline.js'
-import { asks, MAX_PAGE_CHARS, type Plan, pageOf, statement } from '../plan.js'
+import { asks, type Plan, pageOf, statement } from '../plan.js'
 import { integerArray, textArray } from '../values.js'
 
 const LIST = `UPDATE @sessions SET owner = coalesce($2::bigint, owner), status = $3, engine = $4, place = coalesce($5::bigint, key), home = $6

@@ -1,16 +1,18 @@
 import { REMEMBERED_MS } from '../../../idempotency/store.js'
 import { ATTEMPTS_PER_LANE, MAX_ATTEMPTS, MAX_GONE } from '../../../webhooks/outbox.js'
 import type { SharedName } from '../../sql/operations.js'
-import type { DeliveryRow, KeptKeyRow, KnownKeyRow, ParkedRow } from '../../sql/rows.js'
+import {
+  type DeliveryRow,
+  KEYS_SWEPT_AT_ONCE,
+  type KeptKeyRow,
+  type KnownKeyRow,
+  type ParkedRow,
+  PROBE_BYTES,
+} from '../../sql/rows.js'
 import type { Row } from '../pipeline.js'
 import { asks, does, type Plans, rowsOf, type Self, statement } from '../plan.js'
 import { isKept, textArray } from '../values.js'
 import { keepKey, ridingStatements } from './riding.js'
-
-/** Expired keys that go whenever one is kept: more than come in, so that they cannot pile up. */
-const SWEPT_AT_ONCE = 10
-/** More than fits beside what is full, and more than a usual write. */
-const PROBE_BYTES = 64 * 1024
 
 const UPSERT_PARKED = `INSERT INTO @parked (id, record) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET record = excluded.record`
 const UPSERT_PROFILE = `INSERT INTO @profiles (name, profile) VALUES ($1, $2)
@@ -26,7 +28,7 @@ const RENEW_SIGN_IN = 'UPDATE @sign_ins SET sign_in = $2 WHERE id = $1'
 const BUMP = `INSERT INTO @versions_of AS v (name, version) VALUES ($1, 1) ON CONFLICT (name) DO UPDATE SET version = v.version + 1`
 const KEEP_GATEWAY_KEY = 'INSERT INTO @gateway_keys (name, value) VALUES ($1, $2) ON CONFLICT (name)'
 const SWEEP_KEYS = `DELETE FROM @idempotency_keys
-  WHERE key = ANY (ARRAY(SELECT key FROM @idempotency_keys WHERE since <= $1 ORDER BY since LIMIT ${SWEPT_AT_ONCE}))`
+  WHERE key = ANY (ARRAY(SELECT key FROM @idempotency_keys WHERE since <= $1 ORDER BY since LIMIT ${KEYS_SWEPT_AT_ONCE}))`
 const COMPLETE = `INSERT INTO @idempotency_keys (key, fingerprint, since, answer) VALUES ($1, $2, $3, $4)
   ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint, since = excluded.since, answer = excluded.answer, made = NULL, owner = NULL`
 const FIND_ANSWERED =

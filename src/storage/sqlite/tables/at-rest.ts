@@ -1,8 +1,8 @@
 import type { AtRestQuery, RestStatus } from '../../../sessions/kept/journal.js'
 import type { OperationsOf } from '../../sql/operations.js'
+import { MAX_PAGE_CHARS } from '../../sql/rows.js'
 import type { Database } from '../driver.js'
 
-const MAX_PAGE_CHARS = 1024 * 1024
 const ENGINES = ['cli', 'provider']
 /** The column that has it. */
 const STATUSES = { closed: 'ended', failed: 'ended', idle: 'asleep', parked: 'asleep' } as const

@@ -1,10 +1,7 @@
 import { REMEMBERED_MS } from '../../../idempotency/store.js'
 import type { OperationsOf } from '../../sql/operations.js'
-import type { KeptKeyRow } from '../../sql/rows.js'
+import { KEYS_SWEPT_AT_ONCE, type KeptKeyRow } from '../../sql/rows.js'
 import type { Database } from '../driver.js'
-
-/** Expired keys that go whenever one is kept: more than come in, so that they cannot pile up. */
-const SWEPT_AT_ONCE = 10
 
 /** Keeps a key, in the transaction of what is made. */
 export function keyKeeper(db: Database): (row: KeptKeyRow) => void {
@@ -31,7 +28,7 @@ export function idempotencyOperations(db: Database): OperationsOf<'idempotency'>
   return {
     'idempotency.begin': (key, _fingerprint, now) => find.get(key, now - REMEMBERED_MS),
     'idempotency.complete'(key, fingerprint, since, answer, now) {
-      sweep.run(now - REMEMBERED_MS, SWEPT_AT_ONCE)
+      sweep.run(now - REMEMBERED_MS, KEYS_SWEPT_AT_ONCE)
       complete.run(key, fingerprint, since, answer)
     },
     'idempotency.release': (key) => void release.run(key),

@@ -4,13 +4,12 @@ import { LEGAL_TRANSITIONS, type StoredJob } from '../../../jobs/job.js'
 import { patched } from '../../../jobs/patch.js'
 import { isSound } from '../../sql/json-columns.js'
 import type { Operations, OperationsOf } from '../../sql/operations.js'
-import { type JobPageFilter, type JobRow, jobTimes } from '../../sql/rows.js'
+import { type JobPageFilter, type JobRow, jobTimes, MAX_PAGE_CHARS } from '../../sql/rows.js'
 import { unreadable } from '../../sql/unreadable.js'
 import { type Database, rowsOf } from '../driver.js'
 import { Refusal } from '../failures.js'
 import { ridingKeeper } from './riding.js'
 
-const MAX_PAGE_CHARS = 1024 * 1024
 const STATUSES = Object.keys(LEGAL_TRANSITIONS) as JobStatus[]
 
 /** Jobs and the counters of their tokens. */

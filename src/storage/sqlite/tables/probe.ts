@@ -1,8 +1,6 @@
 import type { OperationsOf } from '../../sql/operations.js'
+import { PROBE_BYTES } from '../../sql/rows.js'
 import type { Database } from '../driver.js'
-
-/** More than fits beside what is full, and more than a usual write. */
-const PROBE_BYTES = 64 * 1024
 
 /** Shows whether there is room for something new. The table is there only while the disk is being asked. */
 export const probeOperations = (db: Database): OperationsOf<'probe'> => ({
