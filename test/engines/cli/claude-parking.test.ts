@@ -118,6 +118,21 @@ t.test('parked, it ends at that call; its successor comes to it again and goes o
   t.equal(query.prompts.length, 0, 'nothing was said to it')
 })
 
+t.test('a model that is chosen in a turn is that of the session when it was parked since, too', async (t) => {
+  for (const model of ['big', undefined]) {
+    const first = await start(t, { model: 'small' })
+    first.runner.send(script({ before: [DEPLOY, {}] }, { type: 'result', result: 'done' }))
+    await until(() => first.runner.canPark)
+    await first.runner.setModel!(model)
+    const snapshot = first.runner.snapshot!()
+    await first.runner.close()
+    const { runner, host, query } = await start(t, { model: 'small' }, snapshot)
+    t.equal(query.options.model, model)
+    if (model) t.match(host.of('system_init'), [{ model }], 'and nobody is told of another one')
+    t.equal((runner.snapshot!().state as { model?: string }).model, model, 'whoever goes on has it')
+  }
+})
+
 t.test('a turn that ends while its call is written down waits for nothing', async (t) => {
   const host = new ScriptedHost()
   const written = deferred()

@@ -333,7 +333,7 @@ export class ClaudeRunner implements Runner {
     const initialization = await query.initializationResult()
     const init =
       (parked
-        ? { ...parked.init, permissionMode: this.#mode }
+        ? { ...parked.init, permissionMode: this.#mode, model: this.#model ?? parked.init.model }
         : await this.#opening.report(initialization, this.#prompts, this.#translator.totals)) ??
       assumedInit(initialization, this.#setup, {
         sdkSessionId: this.#sdkSessionId,
@@ -342,7 +342,8 @@ export class ClaudeRunner implements Runner {
       })
     this.#sdkSessionId = init.session_id
     this.#mode = init.permissionMode as PermissionMode
-    this.#model = init.model
+    // the report that was kept may be from before another one was chosen
+    if (!parked) this.#model = init.model
     this.#isOpen = true
     this.#init = init
     this.#initialization = initialization
