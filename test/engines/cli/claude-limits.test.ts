@@ -67,9 +67,10 @@ t.test('a budget is the session’s, however many agents it has had', async (t) 
   t.equal(third.query.prompts.length, asked, 'nothing is asked of its model')
 })
 
+const stream = (type: string) => ({ type: 'stream_event', parent_tool_use_id: null, event: { type } })
+const message = [stream('message_start'), stream('message_stop')]
+
 t.test('the calls of a turn are limited over all its parks', async (t) => {
-  const stream = (type: string) => ({ type: 'stream_event', parent_tool_use_id: null, event: { type } })
-  const message = [stream('message_start'), stream('message_stop')]
   const first = await start(t, { maxTurns: 2 })
   const waits = [...message, stream('message_start'), { wait: true }, { type: 'result', result: 'went on' }]
   first.runner.send(script(...message, { before: [DEPLOY, {}] }, ...waits))
@@ -87,4 +88,22 @@ t.test('the calls of a turn are limited over all its parks', async (t) => {
     { subtype: 'success' },
     'another turn counts anew',
   )
+})
+
+t.test('what a turn took that was parked counts once, whatever the agent does by itself after it', async (t) => {
+  const own = [...message, { type: 'result', origin: { kind: 'task-notification' }, num_turns: 1, result: 'built' }]
+  const first = await start(t, { maxTurns: 3 })
+  const waits = [{ before: [DEPLOY, {}] }, ...message, { type: 'result', num_turns: 1, result: 'went on' }]
+  first.runner.send(script(...message, ...message, ...waits, ...own, ...message, { before: [DEPLOY, {}, 'toolu_2'] }))
+  await until(() => first.runner.canPark)
+  const { runner, host, successor } = await first.successor()
+  runner.settleExecution!('e1', ok)
+  await until(() => host.of('turn_completed').length === 2)
+  t.match(host.of('turn_completed'), [
+    { subtype: 'success', numTurns: 3 },
+    { subtype: 'success', result: 'built', durationMs: 12, numTurns: 4 },
+  ])
+  await until(() => runner.canPark)
+  t.match(runner.snapshot!(), { state: { parked: { taken: { steps: 1 } } } })
+  await successor()
 })

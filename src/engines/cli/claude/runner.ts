@@ -415,9 +415,8 @@ export class ClaudeRunner implements Runner {
   /** @param earlier what the turn has taken beside what the result tells */
   #end(result: SdkResult, earlier: TurnTaken = this.#watch.earlier): void {
     const { isWanted } = this.#interruption
-    const judged = this.#watch.judged(result)
     this.#turn = undefined
-    this.#watch.end()
+    const judged = this.#watch.end(result)
     this.#interruption.end()
     this.#comeback.end()
     this.#translator.complete(judged, isWanted, earlier)

@@ -20,8 +20,8 @@ export class TurnWatch {
   readonly #limits: Limits
   /** What earlier agents took of the turn. */
   #earlier = NOTHING
-  /** As `performance.now` counts: a clock that is set takes no time of a turn. */
-  #startedAt = 0
+  /** As `performance.now` counts: a clock that is set takes no time of a turn. Between turns: not set. */
+  #startedAt: number | undefined
   #steps = 0
   /** Whether the message of the model is not over yet. */
   #isStreaming = false
@@ -43,7 +43,8 @@ export class TurnWatch {
 
   get taken(): TurnTaken {
     const { elapsedMs, steps } = this.#earlier
-    return { elapsedMs: elapsedMs + Math.round(performance.now() - this.#startedAt), steps: steps + this.#steps }
+    const hereMs = this.#startedAt === undefined ? 0 : Math.round(performance.now() - this.#startedAt)
+    return { elapsedMs: elapsedMs + hereMs, steps: steps + this.#steps }
   }
 
   /** Whether the model was called too often; an agent that took over in the turn does not count what was before. */
@@ -76,17 +77,23 @@ export class TurnWatch {
     this.isModelChosen = false
   }
 
-  end(): void {
-    this.#isBegun = false
-    this.#isStreaming = false
-    // the next one may be the agent's own, which nothing begins
+  /**
+   * What comes next may be a turn that nobody began.
+   * @returns how the turn ended
+   */
+  end(result: SdkResult): SdkResult {
+    const judged = this.#judged(result)
     this.#earlier = NOTHING
+    this.#isBegun = false
+    this.#startedAt = undefined
     this.#steps = 0
+    this.#isStreaming = false
     this.#gate.onTurnEnd()
+    return judged
   }
 
-  /** How the turn ended. The agent may have been told what was left of the budget: it is told as the caller set it. */
-  judged(result: SdkResult): SdkResult {
+  /** The agent may have been told what was left of the budget: it is told as the caller set it. */
+  #judged(result: SdkResult): SdkResult {
     const isSpent = result.subtype === 'error_max_budget_usd' && this.#limits.maxBudgetUsd !== undefined
     if (this.isBeyond) return limitReached({ ...result, subtype: 'error_max_turns' }, this.#limits)
     return isSpent ? limitReached(result, this.#limits) : result
@@ -97,6 +104,7 @@ export class TurnWatch {
       if (message.event.type === 'message_start') {
         this.#isStreaming = true
         this.#isOwn ||= !this.#isBegun
+        this.#startedAt ??= performance.now()
         this.#steps++
       } else if (message.event.type === 'message_stop') this.#isStreaming = false
     } else if (message.type === 'assistant' && message.parent_tool_use_id === null) {
