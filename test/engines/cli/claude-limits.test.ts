@@ -70,6 +70,20 @@ t.test('a budget is the session’s, however many agents it has had', async (t) 
 const stream = (type: string) => ({ type: 'stream_event', parent_tool_use_id: null, event: { type } })
 const message = [stream('message_start'), stream('message_stop')]
 
+t.test('a session that has spent its budget asks nothing of its model, in the same agent, too', async (t) => {
+  const { runner, host, query } = await start(t, { maxBudgetUsd: 0.9 })
+  await host.turn(runner, 'hi')
+  t.match(
+    await host.turn(runner, script({ type: 'result', total_cost_usd: 0 })),
+    { totalCostUsd: 0.5 },
+    'as for /clear',
+  )
+  await host.turn(runner, script({ type: 'result', total_cost_usd: 0.5 }))
+  const asked = query.prompts.length
+  t.match(await host.turn(runner, 'hi'), { subtype: 'error_max_budget_usd', isError: true, totalCostUsd: 1 })
+  t.equal(query.prompts.length, asked)
+})
+
 t.test('the calls of a turn are limited over all its parks', async (t) => {
   const first = await start(t, { maxTurns: 2 })
   const waits = [...message, stream('message_start'), { wait: true }, { type: 'result', result: 'went on' }]

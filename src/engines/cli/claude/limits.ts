@@ -1,6 +1,5 @@
 import type { SessionRunnerConfig } from '../../runner.js'
 import type { SdkResult } from './sdk.js'
-import type { ClaudeState } from './setup.js'
 
 export type Limits = Pick<SessionRunnerConfig, 'maxTurns' | 'maxBudgetUsd'>
 
@@ -8,14 +7,15 @@ export type Limits = Pick<SessionRunnerConfig, 'maxTurns' | 'maxBudgetUsd'>
 const SMALLEST_USD = 1e-6
 
 /** The agent counts from its own start what it spends: a successor has what is left of the session's budget. */
-export function budgetLeft({ maxBudgetUsd }: Limits, restored: ClaudeState | undefined): number | undefined {
-  if (maxBudgetUsd === undefined || !restored) return maxBudgetUsd
-  return Math.max(maxBudgetUsd - restored.costUsd, SMALLEST_USD)
-}
+export const budgetLeft = ({ maxBudgetUsd }: Limits, spentUsd: number): number | undefined =>
+  maxBudgetUsd === undefined ? undefined : Math.max(maxBudgetUsd - spentUsd, SMALLEST_USD)
 
-/** @returns the end of every turn, when nothing is left for the first call of one */
-export const spentBefore = ({ maxBudgetUsd }: Limits, restored: ClaudeState | undefined): SdkResult | undefined =>
-  maxBudgetUsd !== undefined && restored && restored.costUsd >= maxBudgetUsd
+/**
+ * The agent would call its model once more to find out, and begins to count anew with a conversation that was cleared.
+ * @returns the end of every turn, when nothing is left for the first call of one
+ */
+export const spentBefore = ({ maxBudgetUsd }: Limits, spentUsd: number): SdkResult | undefined =>
+  maxBudgetUsd !== undefined && spentUsd >= maxBudgetUsd
     ? { type: 'result', subtype: 'error_max_budget_usd', is_error: true }
     : undefined
 

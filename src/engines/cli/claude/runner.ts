@@ -140,7 +140,7 @@ export class ClaudeRunner implements Runner {
   send(text: string): void {
     this.#turn = randomUUID()
     this.#watch.begin()
-    const end = spentBefore(this.#setup.config, this.#restored)
+    const end = spentBefore(this.#setup.config, this.#translator.totals.costUsd)
     if (end) return void setImmediate(() => !this.#closing && this.#end(end))
     this.#prompts.push({
       type: 'user',
@@ -270,7 +270,7 @@ export class ClaudeRunner implements Runner {
       trusted: this.#setup.trusted,
       command: row.command,
       resume,
-      maxBudgetUsd: budgetLeft(config, this.#restored),
+      maxBudgetUsd: budgetLeft(config, this.#translator.totals.costUsd),
       ours: this.#setup.hostedTools?.server,
     })
     this.#sdkSessionId = settings.sessionId ?? settings.resume ?? ''

@@ -33,6 +33,11 @@ export class Totals {
     return { numTurns: this.#numTurns, costUsd: this.#costUsd }
   }
 
+  /** Of the session. */
+  get costUsd(): number {
+    return this.#costUsd
+  }
+
   get agent(): AgentTotals {
     return { tokens: this.#tokens, costUsd: this.#agentCostUsd }
   }
