@@ -201,9 +201,9 @@ t.test('an upgrade that neither the gateway nor the host answers ends, and hurts
   })
   const accepted: Socket[] = []
   host.server.on('connection', (connection) => accepted.push(connection))
-  const ask = async (path: string) => {
+  const ask = async (path: string, before = '') => {
     const connection = connect(port, '127.0.0.1').on('error', () => {})
-    connection.write(`GET ${path} HTTP/1.1\r\n${HEADERS}\r\n`)
+    connection.write(`${before}GET ${path} HTTP/1.1\r\n${HEADERS}\r\n`)
     await until(() => asked.includes(path))
     return connection
   }
@@ -219,9 +219,13 @@ t.test('an upgrade that neither the gateway nor the host answers ends, and hurts
   await taken.until(() => taken.frames.length > 0)
   accepted[2]!.emit('timeout')
   const open = await ask('/open')
-  const gone = once(open.resume(), 'close')
+  const gone = [once(open.resume(), 'close')]
+  const used = await ask('/used', 'GET /nowhere HTTP/1.1\r\nhost: x\r\n\r\n')
+  gone.push(once(used.resume(), 'close'))
+  for (const connection of accepted.slice(3))
+    connection.once('timeout', () => t.fail('the host waits for its time limit'))
   const closed = host.close()
-  await gone
+  await Promise.all(gone)
   t.equal(taken.socket.readyState, WebSocket.OPEN, "what the host has answered is the host's")
   taken.socket.terminate()
   await closed
