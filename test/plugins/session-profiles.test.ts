@@ -113,9 +113,15 @@ t.test(
     const say = (id: string | undefined) =>
       call('POST', `/sessions/${id}/commands`, { type: 'user_message', text: 'go on' }, everybody)
     await call('PATCH', '/profiles/m', { session: {} }, manager)
-    t.match(await say(narrowed), problem(400, 'SG_ERR_CAPABILITY_NOT_GRANTED'))
+    const why = /^The engine of this session cannot be started again: /
+    const ofNoField = { json: { detail: why, errors: undefined } }
+    const refused = await say(narrowed)
+    t.match(refused, problem(400, 'SG_ERR_CAPABILITY_NOT_GRANTED'))
+    t.match(refused, ofNoField)
     await rm(cwd, { recursive: true })
-    t.match(await say(homeless), problem(400, 'SG_ERR_CWD_INVALID'))
+    const lost = await say(homeless)
+    t.match(lost, problem(400, 'SG_ERR_CWD_INVALID'))
+    t.match(lost, ofNoField)
     await call('PATCH', '/profiles/m', { session }, manager)
     t.match(await say(narrowed), { status: 200 }, 'and taken once it may be again')
   },
