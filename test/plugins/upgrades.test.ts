@@ -193,6 +193,7 @@ t.test('an upgrade that neither the gateway nor the host answers ends, and hurts
   const asked: string[] = []
   const own = new WebSocketServer({ noServer: true })
   const { host, port, url } = await serveHost(t, async (host) => {
+    host.get('/later', () => new Promise((answer) => setImmediate(answer, 'later')))
     host.server.on('upgrade', (request, connection, head) => {
       if (request.url === '/own')
         own.handleUpgrade(request, connection, head, (socket) => socket.send('{"type":"hello"}'))
@@ -209,7 +210,7 @@ t.test('an upgrade that neither the gateway nor the host answers ends, and hurts
   }
   ;(await ask('/reset')).resetAndDestroy()
   await until(() => accepted[0]!.destroyed)
-  const late = await ask('/late')
+  const late = await ask('/v1-late')
   const timedOut = once(late.resume(), 'close')
   accepted[1]!.emit('timeout')
   await timedOut
@@ -220,7 +221,7 @@ t.test('an upgrade that neither the gateway nor the host answers ends, and hurts
   accepted[2]!.emit('timeout')
   const open = await ask('/open')
   const gone = [once(open.resume(), 'close')]
-  const used = await ask('/used', 'GET /nowhere HTTP/1.1\r\nhost: x\r\n\r\n')
+  const used = await ask('/used', 'GET /later HTTP/1.1\r\nhost: x\r\n\r\n')
   gone.push(once(used.resume(), 'close'))
   for (const connection of accepted.slice(3))
     connection.once('timeout', () => t.fail('the host waits for its time limit'))

@@ -96,12 +96,18 @@ t.test('the calls of a turn are limited over all its parks', async (t) => {
     ...{ subtype: 'error_max_turns', isError: true, errors: ['The turn reached its limit of 2 model calls.'] },
     result: undefined,
   })
-  t.ok(query.calls.includes('interrupt'), 'the third call is called off')
+  t.equal(query.calls.filter((call) => call === 'interrupt').length, 1, 'the third call is called off')
   t.match(
     await host.turn(runner, script(...message, { type: 'result' })),
     { subtype: 'success' },
     'another turn counts anew',
   )
+})
+
+t.test('a turn that was not parked is the agent’s to limit, which knows what it tried again', async (t) => {
+  const { runner, host, query } = await start(t, { maxTurns: 1 })
+  t.match(await host.turn(runner, script(...message, ...message, { type: 'result' })), { subtype: 'success' })
+  t.notOk(query.calls.includes('interrupt'))
 })
 
 t.test('what a turn took that was parked counts once, whatever the agent does by itself after it', async (t) => {

@@ -199,6 +199,7 @@ t.test('a compaction that came to nothing is told as such, interrupted or not', 
     { subtype: 'success', result: 'done' },
     'a turn that goes on has its own end',
   )
+  t.match(await host.turn(runner, script(ended)), { subtype: 'success' }, 'and nothing of it is left for the next')
   t.match(await host.turn(runner, 'hi'), { subtype: 'success' })
 })
 
