@@ -71,8 +71,13 @@ export async function submit(words: string[], options: SubmitOptions): Promise<v
   // a second one ends the process by the signal
   process.once('SIGINT', () => aborter.abort(new CommandFailure(goesOn(job.id), EXIT.interrupted)))
   const ended = await gateway.jobs.wait(job.id, { signal: aborter.signal, onConnection })
-  if ((options.output ?? 'table') === 'table') print(safe(ended.result?.text ?? ended.error ?? ended.status))
-  else printOne(ended, [], options)
+  if ((options.output ?? 'table') !== 'table') printOne(ended, [], options)
+  else {
+    const { result, error, status } = ended
+    print(safe(result?.text || error || (result?.text ?? status)))
+    // one that has failed may have said something before
+    if (result?.text && error !== undefined) note(pc.red(safe(error)))
+  }
   if (ended.status !== 'succeeded') process.exitCode = ended.status === 'canceled' ? EXIT.interrupted : EXIT.failed
 }
 

@@ -228,6 +228,11 @@ t.test('jobs are submitted, watched and canceled', async (t) => {
   t.match((await run(['jobs', 'show', id.slice(0, 8)])).stdout, /^result +Worked\.$/m)
   t.match(await run(['jobs', 'submit', '--wait', script({ text: 'Waited.' })]), { code: 0, stdout: 'Waited.\n' })
   t.match(await run(['jobs', 'submit', '--wait', script({ fail: 'no' })]), { code: 1 })
+  t.match(
+    await run(['jobs', 'submit', '--wait', '--max-tokens', '1', script({ text: 'Said before.' })]),
+    { code: 1, stdout: 'Said before.\n', stderr: /^Job .*\n.*token/ },
+    'why a job failed is told also where it has said something',
+  )
   const hanging = (await run(['jobs', 'submit', script({ hang: true })])).stdout.trim()
   t.match(await run(['jobs', 'cancel', hanging]), { code: 0, stderr: /is canceled/ })
   t.match(await run(['jobs', 'watch', hanging]), { code: 130, stderr: /was canceled/ })
