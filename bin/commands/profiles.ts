@@ -76,10 +76,12 @@ export async function create(name: string, options: Options & ProfileFlags): Pro
 
 export async function edit(name: string, options: Options & ProfileFlags): Promise<void> {
   const cleared = Object.fromEntries((options.clear ?? []).map((field) => [field, null]))
-  const changes = { ...(await profileOf(options)), ...cleared }
+  const gateway = connect(options)
+  const given = await profileOf(options, async () => (await gateway.profiles.get(name)).profile)
+  const changes = { ...given, ...cleared }
   if (Object.keys(changes).length === 0)
     throw new CommandFailure('Nothing is to be changed. See session-gateway profiles edit --help.', EXIT.usage)
-  const profile = await kept(connect(options).profiles.update(name, changes as UpdateProfileRequest))
+  const profile = await kept(gateway.profiles.update(name, changes as UpdateProfileRequest))
   printOne(profile, fieldsOf(profile), options)
 }
 
@@ -97,30 +99,42 @@ const kept = <T>(call: Promise<T>): Promise<T> =>
     'This gateway keeps no profiles of its callers. Its operator turns that on with "profileStore": true in gateway.json.',
   )
 
-/** What the flags say, on top of what the file says. */
-async function profileOf(flags: ProfileFlags): Promise<object> {
+type Fields = Record<string, unknown>
+
+/**
+ * What the flags say, on top of what the file says, or else of what the profile has: a change replaces all of an object.
+ * @param readKnown the profile that is changed
+ */
+async function profileOf(
+  flags: ProfileFlags,
+  readKnown: () => Promise<Partial<ProfileInfo>> = async () => ({}),
+): Promise<object> {
   const { engine, agent, configDir, provider, model, baseUrl, apiKeyEnv, description, mode } = flags
-  const ref = { id: provider, model: provider === undefined ? undefined : model, baseUrl, apiKeyEnv }
-  const defaults = { model: provider === undefined ? model : undefined, permissionMode: mode }
+  const ref = withoutGaps({ id: provider, model: provider === undefined ? undefined : model, baseUrl, apiKeyEnv })
+  const defaults = withoutGaps({ model: provider === undefined ? model : undefined, permissionMode: mode })
+  const file: Fields = flags.from === undefined ? {} : await fileOf(flags.from)
+  const known: Fields = { ...(ref || defaults ? await readKnown() : {}), ...file }
+  // what is known of one provider is not true of another
+  const isOther = provider !== undefined && provider !== (known.provider as Fields | undefined)?.id
   return {
-    ...(flags.from !== undefined && (await fileOf(flags.from))),
+    ...file,
     ...withoutGaps({
       engine: engine ?? (provider === undefined ? undefined : 'provider'),
       agent,
       configDir,
       description,
-      provider: withoutGaps(ref),
-      defaults: withoutGaps(defaults),
+      provider: ref && { ...(!isOther && (known.provider as Fields | undefined)), ...ref },
+      defaults: defaults && { ...(known.defaults as Fields | undefined), ...defaults },
     }),
   }
 }
 
-function withoutGaps(fields: object): object | undefined {
+function withoutGaps(fields: Fields): Fields | undefined {
   const told = Object.entries(fields).filter(([, value]) => value !== undefined)
   return told.length > 0 ? Object.fromEntries(told) : undefined
 }
 
-async function fileOf(path: string): Promise<object> {
+async function fileOf(path: string): Promise<Fields> {
   try {
     return JSON.parse(path === '-' ? await readStdin() : readFileSync(path, 'utf8'))
   } catch (error) {

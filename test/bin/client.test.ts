@@ -278,6 +278,31 @@ t.test('profiles are created, shown, changed and removed', async (t) => {
   t.match(await run(['profiles', 'rm', 'second', 'third']), { code: 0 })
 })
 
+t.test('a flag changes what it names, and nothing beside it', async (t) => {
+  const { run, client } = await world(t)
+  const file = { engine: 'provider', provider: { id: 'demo', model: 'offline' }, defaults: { model: 'one' } }
+  const is = async () => {
+    const { provider, defaults } = (await client.profiles.get('trial')).profile
+    return { provider, defaults }
+  }
+  t.match(
+    await run(['profiles', 'create', 'trial', '--from', '-', '--mode', 'bypassPermissions'], JSON.stringify(file)),
+    {
+      code: 0,
+    },
+  )
+  t.strictSame(await is(), { provider: file.provider, defaults: { model: 'one', permissionMode: 'bypassPermissions' } })
+  t.match(await run(['profiles', 'edit', 'trial', '--mode', 'dontAsk']), { code: 0 })
+  t.strictSame((await is()).defaults, { model: 'one', permissionMode: 'dontAsk' })
+  t.match(await run(['profiles', 'edit', 'trial', '--model', 'two']), { code: 0 })
+  t.strictSame((await is()).defaults, { model: 'two', permissionMode: 'dontAsk' })
+  t.match(await run(['profiles', 'edit', 'trial', '--provider', 'demo', '--model', 'other']), { code: 0 })
+  t.strictSame(await is(), {
+    provider: { id: 'demo', model: 'other' },
+    defaults: { model: 'two', permissionMode: 'dontAsk' },
+  })
+})
+
 t.test('what is not offered, is elsewhere or cannot be sent is told of with what to do', async (t) => {
   const { url, cwd } = await startDaemon(t)
   const run = (args: string[]) => runPlain([...args, '--url', url], { cwd, env: { SESSION_GATEWAY_TOKEN: TOKEN } })
