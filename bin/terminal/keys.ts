@@ -15,7 +15,7 @@ export class Keys {
   #listener: ((key: string) => void) | undefined
   readonly #onKeypress = (text: string | undefined, key: Key) => {
     if (key.ctrl && key.name === 'c') this.#onInterrupt()
-    else if (key.ctrl && key.name === 'z') stopJob()
+    else if (key.ctrl && key.name === 'z') this.#stopJob()
     else this.#listener?.(key.name === 'return' ? 'enter' : key.name === 'escape' ? 'escape' : (text ?? ''))
   }
 
@@ -36,10 +36,12 @@ export class Keys {
       onContinued()
     }
     process.on('SIGCONT', goOn)
+    let onAbort = () => {}
     try {
       return await new Promise<string>((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason)
-        signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+        onAbort = () => reject(signal.reason)
+        signal.addEventListener('abort', onAbort)
         this.#listener = (pressed) => {
           const key = pressed.toLowerCase()
           if (keys.includes(key)) resolve(key)
@@ -47,19 +49,20 @@ export class Keys {
       })
     } finally {
       this.#listener = undefined
+      signal.removeEventListener('abort', onAbort)
       process.off('SIGCONT', goOn)
       process.stdin.off('keypress', this.#onKeypress)
       process.stdin.setRawMode(false)
       process.stdin.pause()
     }
   }
-}
 
-/** As the terminal does it: all processes of the job. */
-function stopJob(): void {
-  if (process.platform === 'win32') return
-  process.stdin.setRawMode(false)
-  process.kill(0, 'SIGTSTP')
-  // where no shell is there to let it go on, the system stops nothing
-  setImmediate(() => process.stdin.setRawMode(true))
+  /** As the terminal does it: all processes of the job. */
+  #stopJob(): void {
+    if (process.platform === 'win32') return
+    process.stdin.setRawMode(false)
+    process.kill(0, 'SIGTSTP')
+    // where no shell is there to let it go on, the system stops nothing; what was pressed with it may have answered
+    setImmediate(() => this.#listener && process.stdin.setRawMode(true))
+  }
 }

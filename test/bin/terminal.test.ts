@@ -74,6 +74,23 @@ t.test(
   },
 )
 
+t.test('an answer that comes with Ctrl-Z leaves the terminal as it was', { skip }, async (t) => {
+  const { terminal, client, options } = await world(t)
+  const { stdout } = await runPlain(['run', '--detach', 'Please write a report.'], options)
+  const id = stdout.trim()
+  await until(async () => (await client.sessions.get(id)).status === 'awaiting_approval')
+  const screen = terminal(['sessions', 'attach', id])
+  await screen.shows('[s] deny and stop')
+  screen.press(`${CTRL_Z}s`)
+  await screen.shows('denied')
+  await screen.shows('■ interrupted')
+  // in the mode in which keys are read one by one it would be a key
+  screen.press(CTRL_C)
+  await screen.shows('again to leave')
+  screen.press(CTRL_D)
+  t.equal(await screen.exited, 0)
+})
+
 t.test('whoever waits for a job is told that the gateway is away', { skip }, async (t) => {
   const { terminal, daemon, client } = await world(t)
   const waiting = terminal(['jobs', 'submit', '--wait', script({ hang: true })])
