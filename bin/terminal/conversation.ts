@@ -197,8 +197,12 @@ export class Conversation {
     const onData = (data: Buffer) => {
       const lines = (rest + data.toString()).split('\n')
       rest = lines.pop() ?? ''
-      for (const line of lines)
-        if (line.trim()) this.#session.send(line.trim()).catch((error) => note(pc.red(safe(error.message))))
+      for (const line of lines) {
+        if (!line.trim()) continue
+        // what was to be interrupted is over for whoever goes on to talk
+        this.#interrupts = 0
+        this.#session.send(line.trim()).catch((error) => note(pc.red(safe(error.message))))
+      }
     }
     const onEnd = () => this.#attachment.close()
     const listen = () => {

@@ -160,6 +160,13 @@ t.test('Ctrl-C ends the turn, twice leaves, and the session is still there', { s
   await idle.shows('■ interrupted')
   idle.press(CTRL_C)
   await idle.shows('again to leave')
+  // long ago, for whoever has said something since
+  idle.press(`${script({ text: 'On and on.', hang: true })}\n`)
+  await idle.shows('\nOn and on.')
+  idle.press(CTRL_C)
+  await idle.shows('■ interrupted')
+  idle.press(CTRL_C)
+  await idle.shows('again to leave')
   idle.press(CTRL_C)
   await idle.shows('The session is still there.')
   t.equal(await idle.exited, 130)
