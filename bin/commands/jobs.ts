@@ -206,7 +206,7 @@ async function startBoard(gateway: Client, signal: AbortSignal) {
   let stats: QueueStats | undefined
   const draw = () => {
     const all = [...jobs.values()]
-    const open = all.filter(({ finishedAt }) => finishedAt === undefined)
+    const open = all.filter(({ finishedAt }) => finishedAt === undefined).sort(byUrgency)
     const ended = all.filter(({ finishedAt }) => finishedAt !== undefined).sort((a, b) => b.finishedAt! - a.finishedAt!)
     const shown = [...open, ...ended.slice(0, BOARD_ENDED)].slice(0, Math.max(3, (process.stdout.rows || 24) - 4))
     const columns: Column<JobInfo>[] = [
@@ -242,9 +242,21 @@ async function startBoard(gateway: Client, signal: AbortSignal) {
   }
 }
 
+/** What runs is what a board is looked at for, and then what waits for somebody. */
+const URGENCY: JobStatus[] = ['running', 'parked', 'queued']
+const byUrgency = (a: JobInfo, b: JobInfo): number => URGENCY.indexOf(a.status) - URGENCY.indexOf(b.status)
+
+/** The newest, and of what is under way, which may be older than a page of them, too. */
 async function firstJobs(gateway: Client, signal: AbortSignal): Promise<JobInfo[]> {
-  for await (const page of gateway.jobs.list({ signal }).pages()) return page
-  return []
+  const queries = [{}, { status: 'running' }, { status: 'parked' }] as const
+  const pages = queries.map((query) =>
+    gateway.jobs
+      .list({ ...query, signal })
+      .pages()
+      [Symbol.asyncIterator]()
+      .next(),
+  )
+  return (await Promise.all(pages)).flatMap(({ value }) => value ?? [])
 }
 
 const withQueue = <T>(call: Promise<T>): Promise<T> =>

@@ -309,6 +309,21 @@ t.test('the board shows the jobs as they go', { skip }, async (t) => {
   t.equal(await board.exited, 0)
 })
 
+t.test('the board shows what runs first, also where more waits than it has lines', { skip }, async (t) => {
+  const { terminal, client, options } = await world(t)
+  const submit = (prompt: string) => client.jobs.submit({ session: { cwd: options.cwd, prompt } })
+  const running = await submit(script({ text: 'A word.', hang: true }))
+  await until(async () => (await client.jobs.get(running.id)).status === 'running')
+  for (let waiting = 0; waiting < 59; waiting++) await submit(script({ text: 'Later.' }))
+  const last = await submit(script({ text: 'Last.' }))
+  const board = terminal(['jobs', 'watch'])
+  await board.shows(last.id.slice(0, 8))
+  const shown = board.text
+  t.match(shown, new RegExp(`${running.id.slice(0, 8)} +running`))
+  board.press(CTRL_C)
+  t.equal(await board.exited, 0)
+})
+
 t.test('every command tells what it takes, with an example', async (t) => {
   const cwd = t.testdir()
   const { stdout } = await runPlain(['--help'], { cwd })
