@@ -11,7 +11,9 @@ export async function login(given: string | undefined, flags: { url?: string; to
   const token = flags.token ?? (process.env.SESSION_GATEWAY_TOKEN || (await askToken()))
   await clientOf({ url, token }).profiles.list()
   const file = writeLogin({ url, ...(token && { token }) })
-  note(`Logged in to ${url}. The token is in ${file}, for your eyes only.`)
+  note(
+    `Logged in to ${url}${token ? '. The token is' : ' without a token. The address is'} in ${file}, for your eyes only.`,
+  )
 }
 
 export async function logout(): Promise<void> {

@@ -360,3 +360,12 @@ t.test('login keeps the token for its gateway alone, for its owner alone', async
   t.match(await run(['login', url], TOKEN), { code: 0 }, 'as it says')
   t.match(await run(['profiles', 'ls']), { code: 0 })
 })
+
+t.test('of a login without a token none is said to be kept', async (t) => {
+  const { url, cwd } = await startDaemon(t, { auth: undefined, allowUnauthenticated: true, storage: 'memory' })
+  const file = join(cwd, 'client.json')
+  const { code, stderr } = await runPlain(['login', url], { cwd, env: { SESSION_GATEWAY_CONFIG: file } })
+  t.equal(code, 0)
+  t.match(stderr, / without a token\. The address is in /)
+  t.strictSame(JSON.parse(readFileSync(file, 'utf8')), { url })
+})
