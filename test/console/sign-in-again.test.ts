@@ -224,5 +224,11 @@ t.test(
     await page.reload()
     await message.waitFor()
     t.equal(await message.inputValue(), 'Half a thought')
+    // also where the rights change while the page is not there
+    await page.goto('about:blank')
+    rights = {}
+    await page.goto(`${proxy.origin}/v1/console/#/sessions/${json.id}`)
+    await message.waitFor()
+    t.equal(await message.inputValue(), 'Half a thought')
   },
 )
