@@ -100,6 +100,10 @@ t.test('a search in a session that is given up leads back to where it was begun'
   await page.keyboard.press('Escape')
   await composer.and(focused(page)).waitFor()
   t.equal(await search.count(), 0)
+  await page.reload()
+  await page.locator('.lines-begin').waitFor()
+  await page.keyboard.press('Control+f')
+  await search.and(focused(page)).waitFor()
 })
 
 t.test('answering several at once, and hiding them, leads to what is left', { skip }, async (t) => {

@@ -27,6 +27,7 @@ const FETCH_PX = 3_000
 /** One session: what was said and done, what it waits for, and what to say next. */
 export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefined }) {
   const state = useMemo(() => new TranscriptState(id), [id])
+  const section = useRef<HTMLElement>(null)
   const scroller = useRef<HTMLDivElement>(null)
   const isFollowing = useSignal(seq === undefined)
   const isFinding = useSignal(false)
@@ -123,6 +124,19 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
     if (move === moves.current) marked.value = rowsOf(state.view.value.transcript).rows[0]?.seq
   }
 
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent): void => {
+      if (!(event.metaKey || event.ctrlKey) || event.key !== 'f' || event.shiftKey) return
+      // a page that nobody has touched yet has the focus nowhere
+      const isHere = event.target === document.body || section.current?.contains(event.target as Node)
+      if (!isHere) return
+      event.preventDefault()
+      isFinding.value = true
+    }
+    document.addEventListener('keydown', onKeyDown)
+    return () => document.removeEventListener('keydown', onKeyDown)
+  }, [])
+
   // a window that does not fill the screen has nothing to scroll
   useEffect(() => {
     const element = scroller.current
@@ -130,16 +144,9 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
     if (element.scrollHeight <= element.clientHeight) void state.earlier()
   }, [transcript, atStart, isWhole])
 
-  const onKeyDown = (event: KeyboardEvent): void => {
-    if ((event.metaKey || event.ctrlKey) && event.key === 'f' && !event.shiftKey) {
-      event.preventDefault()
-      isFinding.value = true
-    }
-  }
   const isGone = isNotThere(state.error.value)
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: keys of everything within
-    <section class="page page-fills transcript" onKeyDown={onKeyDown}>
+    <section ref={section} class="page page-fills transcript">
       <Head
         state={state}
         onFind={() => {
