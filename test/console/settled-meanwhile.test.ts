@@ -1,10 +1,12 @@
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
+import { deferred } from '../../src/lib/deferred.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import {
   axe,
   buildConsole,
   closeBrowserAfter,
+  goTo,
   openConsole,
   shot,
   skipWithoutChromium,
@@ -142,6 +144,31 @@ t.test('who answered is said also where the log tells it later, as while an agen
     .waitFor()
   t.equal(looks, 3)
   t.strictSame(complaints, [])
+})
+
+t.test('who answered is looked for by nobody who has left the inbox', { skip }, async (t) => {
+  const { page, settle } = await world(t, [{ command: 'first' }])
+  await headOf(page, 'first').waitFor()
+  const [asked, left] = [deferred(), deferred()]
+  await page.route('**/v1/sessions/*/events?*', async (route) => {
+    const answer = await route.fetch()
+    asked.resolve()
+    await left.promise
+    return route.fulfill({ response: answer, json: { ...(await answer.json()), events: [] } })
+  })
+  await settle()
+  await asked.promise
+  await goTo(page, '#/usage')
+  await page.getByRole('heading', { name: 'Usage' }).waitFor()
+  await page.evaluate(
+    'globalThis.waits = []; { const set = setTimeout; globalThis.setTimeout = (run, ms) => (waits.push(ms), set(run, ms)) }',
+  )
+  const told = page.waitForResponse('**/v1/sessions/*/events?*')
+  left.resolve()
+  await (await told).finished()
+  // what is done with an answer is done in the turns after it
+  await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))')
+  t.notOk(await page.evaluate('waits.includes(1000)'))
 })
 
 t.test('in a session a reason stays, and what waits next comes after it', { skip }, async (t) => {

@@ -63,6 +63,8 @@ export class InboxState {
   readonly #looking = new Set<string>()
   /** What is looked for again later, and how often it was. */
   readonly #lookingLater = new Map<string, { looks: number; timer?: ReturnType<typeof setTimeout> }>()
+  /** Nobody looks at it any more: what is on its way leads to nothing further. */
+  #isLeft = false
   /** What was settled while the list is on its way, which may be older. */
   readonly #meanwhile = new Set<string>()
   /** The same answer that is sent again has the same key, as the first may have been taken. */
@@ -77,6 +79,7 @@ export class InboxState {
     const unfollow = this.#rereading.follow()
     return () => {
       unfollow()
+      this.#isLeft = true
       for (const { timer } of this.#lookingLater.values()) clearTimeout(timer)
     }
   }
@@ -216,6 +219,7 @@ export class InboxState {
         .catch(() => null)
         .then((how) => {
           this.#looking.delete(key)
+          if (this.#isLeft) return
           const now = this.#find(key)?.fate
           const isLater = how === undefined && this.#lookLater(key)
           this.#set(
