@@ -51,7 +51,9 @@ export async function renewPush(): Promise<void> {
   if (!isSupported() || Notification.permission !== 'granted') return
   const known = await subscription().catch(() => undefined)
   const events = TOLD.filter((type) => (remembered(KEPT) ?? '').split(',').includes(type))
-  if (known) await client.notifications.subscribe(known, { events }).catch(() => {})
+  // by a browser that has not kept what was chosen it is not made to tell nothing
+  const chosen = events.length > 0 ? { events } : {}
+  if (known) await client.notifications.subscribe(known, chosen).catch(() => {})
 }
 
 /** Asks the person, subscribes the browser, and tells the gateway. @throws what the browser or the gateway refuses */

@@ -1,0 +1,39 @@
+import t from 'tap'
+import { buildServer, until } from '../fixtures/build.js'
+import { buildConsole, closeBrowserAfter, openConsole, skipWithoutChromium } from '../fixtures/console-browser.js'
+
+const skip = skipWithoutChromium
+closeBrowserAfter(t)
+if (!skip) buildConsole()
+
+/** A browser that is told, as far as a page sees it. */
+const SUBSCRIBED = `
+  Object.defineProperty(Notification, 'permission', { get: () => 'granted' })
+  const endpoint = 'https://push.example/1'
+  const subscription = { endpoint, toJSON: () => ({ endpoint, keys: { p256dh: 'a', auth: 'b' } }) }
+  navigator.serviceWorker.getRegistration = async () => ({ pushManager: { getSubscription: async () => subscription } })
+`
+
+t.test('a browser is told what it was, whenever the console is opened', { skip }, async (t) => {
+  const { url } = await buildServer(t, { console: true, script: {} })
+  const { context } = await openConsole(t, `${url}/v1/console/`, { at: 'usage', loses: true })
+  const page = await context.newPage()
+  await page.addInitScript(SUBSCRIBED)
+  await page.route('**/console/me', async (route) => {
+    const response = await route.fetch()
+    const me = await response.json()
+    return route.fulfill({ response, json: { ...me, features: { ...me.features, webPush: true } } })
+  })
+  const asked: { events?: string[] }[] = []
+  await page.route('**/notifications/subscriptions', (route) => {
+    asked.push(route.request().postDataJSON())
+    return route.fulfill({ status: 201, json: { id: '1' } })
+  })
+  await page.goto(`${url}/v1/console/#/usage`)
+  await until(() => asked.length === 1)
+  t.equal(asked[0]?.events, undefined, 'one that has not kept what was chosen is not told nothing')
+  await page.evaluate("localStorage.setItem('push-events', 'session_error,turn_completed')")
+  await page.reload()
+  await until(() => asked.length === 2)
+  t.strictSame(asked[1]?.events, ['turn_completed', 'session_error'])
+})
