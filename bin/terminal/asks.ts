@@ -56,6 +56,8 @@ export class Asks {
       this.onBusy(true)
       try {
         const answer = await this.#ask(request, aborter.signal)
+        // words of one's own that are let go of are no answer
+        aborter.signal.throwIfAborted()
         await this.#session.answer(request.id, answer)
       } catch (error) {
         if (error instanceof GatewayError) note(pc.red(`  ${safe(error.message)}`))

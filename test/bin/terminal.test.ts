@@ -139,6 +139,25 @@ t.test('what somebody else answers is no longer asked', { skip }, async (t) => {
   t.equal(await screen.exited, 0)
 })
 
+t.test(
+  'who is writing an answer of their own when somebody else gives one is not told of a failure',
+  { skip },
+  async (t) => {
+    const { terminal, client } = await world(t)
+    const screen = terminal(['run', 'ask me a question'])
+    await screen.shows('[o] something else')
+    screen.press('o')
+    await screen.shows('Your answer')
+    const [session] = await client.sessions.list().toArray()
+    const events = await client.sessions.events(session!.id).toArray()
+    const { request } = events.find((event) => event.type === 'permission_requested')!
+    await client.session(session!.id).answer(request.id, { answers: { 'Which colour do you like better?': 'Blue' } })
+    await screen.shows('You chose Blue.')
+    t.equal(await screen.exited, 0)
+    t.notMatch(screen.text, /no such/)
+  },
+)
+
 t.test('Ctrl-C ends the turn, twice leaves, and the session is still there', { skip }, async (t) => {
   const { terminal, client } = await world(t)
   const screen = terminal(['run', script({ text: 'For ever.', hang: true })])
