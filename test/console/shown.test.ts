@@ -191,6 +191,7 @@ t.test('search finds nothing in what is not shown', async (t) => {
     { type: 'execution_result', executionId: 'e-1', output: { type: 'json', value: { a: ['ran'] } } },
     { type: 'turn_completed', subtype: 'error_max_turns', result: 'again', errors: ['went wrong'] },
     { type: 'session_closed', reason: 'client' },
+    { type: 'execution_dispatched', executionId: 'e-2', toolName: 'Deploy', backend: 'remote' },
   ].map((event, at) => ({ seq: at + 1, ts: 1, ...event }) as unknown as SessionEvent)
   const found = (text: string) => hitsIn(events, text).map(({ seq, before, match }) => [seq, `${before}${match}`])
   for (const hidden of [
@@ -203,6 +204,8 @@ t.test('search finds nothing in what is not shown', async (t) => {
     'c-1',
     'r-1',
     'e-1',
+    'e-2',
+    'remote',
     'error_max',
     'client',
   ])
@@ -215,6 +218,7 @@ t.test('search finds nothing in what is not shown', async (t) => {
     [4, 'told'],
     [5, 'ran'],
     [6, 'went'],
+    [8, 'Deploy'],
   ] as const)
     t.strictSame(found(shown), [[seq, shown]])
 })
