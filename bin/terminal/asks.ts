@@ -85,11 +85,13 @@ export class Asks {
   ): Promise<Answer> {
     const asked = `${pc.yellow('?')} ${pc.bold(title ? safe(title) : `${safe(toolName)} ${inputSummary(input, 80)}`)}`
     const choice = `  ${key('y')} allow  ${key('n')} deny  ${key('s')} deny and stop`
-    note(asked)
-    for (const text of [description, decisionReason]) if (text) note(pc.dim(`  ${oneLine(text, 200)}`))
-    for (const line of inputLines(input)) note(pc.dim(`  ${line}`))
-    note(choice)
-    const pressed = await this.#keys.oneOf(['y', 'n', 's'], signal, () => note(`${asked}\n${choice}`))
+    const ask = () => {
+      note(asked)
+      for (const text of [description, decisionReason]) if (text) note(pc.dim(`  ${oneLine(text, 200)}`))
+      for (const line of inputLines(input)) note(pc.dim(`  ${line}`))
+      note(choice)
+    }
+    const pressed = await this.#keys.oneOf(['y', 'n', 's'], signal, ask, () => note(`${asked}\n${choice}`))
     note(pc.dim(pressed === 'y' ? '  allowed' : '  denied'))
     if (pressed === 'y') return 'allow'
     return { behavior: 'deny', message: 'The user said no.', ...(pressed === 's' && { interrupt: true }) }
@@ -117,11 +119,10 @@ export class Asks {
         `  ${multiSelect ? `${key('enter')} take these  ` : ''}${key('o')} something else  ${key('n')} do not answer`,
       )
     }
-    say()
-    const digits = offered.map((_, index) => String(index + 1))
+    const keys = [...offered.map((_, index) => String(index + 1)), 'o', 'n', ...(multiSelect ? ['enter'] : [])]
     const chosen = new Set<string>()
-    for (;;) {
-      const pressed = await this.#keys.oneOf([...digits, 'o', 'n', ...(multiSelect ? ['enter'] : [])], signal, say)
+    for (let isFirst = true; ; isFirst = false) {
+      const pressed = await this.#keys.oneOf(keys, signal, isFirst ? say : () => {}, say)
       if (pressed === 'n') return undefined
       if (pressed === 'o') return await otherAnswer(signal)
       if (pressed === 'enter') {

@@ -23,8 +23,17 @@ export class Keys {
     this.#onInterrupt = onInterrupt
   }
 
-  /** Waits for one of these keys. @param onContinued called when the job goes on that was stopped meanwhile: the shell has written below the question */
-  async oneOf(keys: readonly string[], signal: AbortSignal, onContinued: () => void): Promise<string> {
+  /**
+   * Waits for one of these keys.
+   * @param onReady called once a key is an answer, so that nobody presses one too early
+   * @param onContinued called when the job goes on that was stopped meanwhile: the shell has written below the question
+   */
+  async oneOf(
+    keys: readonly string[],
+    signal: AbortSignal,
+    onReady: () => void,
+    onContinued: () => void,
+  ): Promise<string> {
     emitKeypressEvents(process.stdin)
     process.stdin.setRawMode(true)
     process.stdin.resume()
@@ -46,6 +55,7 @@ export class Keys {
           const key = pressed.toLowerCase()
           if (keys.includes(key)) resolve(key)
         }
+        onReady()
       })
     } finally {
       this.#listener = undefined

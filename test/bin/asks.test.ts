@@ -17,7 +17,8 @@ t.test('what only looks like a question is never answered without a person', asy
     const answered = new Promise<Answer>((resolve) => {
       const session = { answer: async (_id: string, answer: Answer) => resolve(answer) }
       const keys = {
-        oneOf: async (offered: string[]) => {
+        oneOf: async (offered: string[], _signal: AbortSignal, onReady: () => void) => {
+          onReady()
           pressed.push(...offered)
           return 'n'
         },
