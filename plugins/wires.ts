@@ -1,8 +1,8 @@
-import type { ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import type { Server, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { WebSocket } from 'ws'
-import { CLOSE, type Close } from '../schemas/close-codes.js'
+import type { Close } from '../schemas/close-codes.js'
 import type { Clock, Timer } from '../src/lib/clock.js'
 import type { LogSlice } from '../src/sessions/log/event-log.js'
 import { encodeTextFrame } from '../src/sessions/log/log-segments.js'
@@ -140,11 +140,13 @@ class EventStreamWire implements Wire {
   /** What it writes is text of its own. */
   readonly holds = false
   readonly #raw: ServerResponse
+  readonly #server: Server
   readonly #clock: Clock
   #comment: Timer | undefined
 
   constructor(request: FastifyRequest, reply: FastifyReply, clock: Clock, { onGone, onDrain }: WireEvents) {
     this.#raw = reply.raw
+    this.#server = request.server.server
     this.#clock = clock
     const gone = () => {
       this.#comment?.cancel()
@@ -185,10 +187,11 @@ class EventStreamWire implements Wire {
     return true
   }
 
-  close(close: Close): void {
+  close(): void {
     const { socket, req } = this.#raw
-    // or a server that closes would wait for another request on it
-    if (close === CLOSE.goingAway && req.httpVersionMajor < 2) this.#raw.once('finish', () => socket?.destroySoon())
+    // a server that closes would wait for another request on it; one that was injected came over none
+    if (socket instanceof Socket && req.httpVersionMajor < 2)
+      this.#raw.once('finish', () => this.#server.listening || socket.destroySoon())
     this.#raw.end()
   }
 
