@@ -47,6 +47,8 @@ export class SignIns {
   readonly #bySecret = new Map<string, KeptSignIn>()
   readonly #byId = new Map<string, KeptSignIn>()
   readonly #saved = new Map<string, number>()
+  /** The store was asked to remove them, and has not answered. */
+  readonly #ending = new Set<string>()
   readonly #listeners: Listeners<{ ended: string }>
   /** Of the cookie; another one for each gateway, since browsers keep the cookies of all ports of a host together. */
   cookieName = 'sgw_console'
@@ -146,6 +148,8 @@ export class SignIns {
     const kept = this.#byId.get(id)
     if (!kept) return
     kept.lastSeenAt = clock.now()
+    // written down while it is being removed, it would be there again where a store cannot renew
+    if (this.#ending.has(id)) return
     if (kept.lastSeenAt - (this.#saved.get(id) ?? 0) < SAVE_MS) return
     this.#save(kept, true).catch((error) => this.#onFailed(error))
   }
@@ -170,9 +174,13 @@ export class SignIns {
       throw new GatewayError('SG_ERR_NOT_FOUND', { detail: 'There is no such sign-in of this caller.' })
     const { store, clock } = this.#parts
     await patiently(clock, async (isRefused) => {
-      await store.remove(id).catch((error) => {
-        throw unavailable(error)
-      })
+      this.#ending.add(id)
+      await store
+        .remove(id)
+        .catch((error) => {
+          throw unavailable(error)
+        })
+        .finally(() => this.#ending.delete(id))
       if (isRefused() && this.#byId.has(id)) await this.#takenBack(() => store.save(kept))
       else this.#forget(kept)
     })
@@ -224,7 +232,7 @@ export class SignIns {
     this.#saved.set(kept.id, kept.lastSeenAt)
     const { store } = this.#parts
     try {
-      // another process may have ended it meanwhile, or this one is about to
+      // another process may have ended it meanwhile
       if (isUse && store.renew) await store.renew(kept)
       else await store.save(kept)
     } catch (error) {

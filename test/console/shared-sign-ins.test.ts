@@ -86,32 +86,36 @@ t.test('what is used at one node does not run out at another', async (t) => {
   t.match(b.find(secret), { id: signIn.id })
 })
 
-t.test('a use while its browser is signed out does not bring the sign-in back', async (t) => {
-  const clock = new VirtualClock()
-  const inner = createMemorySignInStore()
-  let answer = () => {}
-  const store: SignInStore = {
-    ...inner,
-    async remove(id) {
-      await inner.remove(id)
-      await new Promise<void>((resolve) => {
-        answer = resolve
-      })
-    },
-  }
-  const signIns = new SignIns({
-    ...{ clock, store, logger: silentLogger, sessionTtlMs: HOUR, sessionMaxAgeMs: 24 * HOUR },
-    retryAfter: (ms, run) => clock.after(ms, run),
-    keyOnce: async () => 'a key',
+for (const canRenew of [true, false]) {
+  const of = canRenew ? 'a store that renews' : 'a store that cannot renew'
+  t.test(`a use while its browser is signed out does not bring the sign-in back: ${of}`, async (t) => {
+    const clock = new VirtualClock()
+    const { renew, ...inner } = createMemorySignInStore()
+    let answer = () => {}
+    const store: SignInStore = {
+      ...inner,
+      ...(canRenew && { renew: renew! }),
+      async remove(id) {
+        await inner.remove(id)
+        await new Promise<void>((resolve) => {
+          answer = resolve
+        })
+      },
+    }
+    const signIns = new SignIns({
+      ...{ clock, store, logger: silentLogger, sessionTtlMs: HOUR, sessionMaxAgeMs: 24 * HOUR },
+      retryAfter: (ms, run) => clock.after(ms, run),
+      keyOnce: async () => 'a key',
+    })
+    await signIns.open()
+    const { signIn } = await signIns.create('token', ANN, undefined)
+    await clock.advance(2 * 60_000)
+    const ended = signIns.end(signIn.id, ANN, undefined)
+    await new Promise(setImmediate)
+    signIns.use(signIn.id)
+    await new Promise(setImmediate)
+    answer()
+    await ended
+    t.same(await store.list(), [], 'nothing is left for the next process')
   })
-  await signIns.open()
-  const { signIn } = await signIns.create('token', ANN, undefined)
-  await clock.advance(2 * 60_000)
-  const ended = signIns.end(signIn.id, ANN, undefined)
-  await new Promise(setImmediate)
-  signIns.use(signIn.id)
-  await new Promise(setImmediate)
-  answer()
-  await ended
-  t.same(await store.list(), [], 'nothing is left for the next process')
-})
+}
