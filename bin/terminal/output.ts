@@ -16,26 +16,52 @@ export const safe = (text: string): string =>
     .replace(new RegExp('[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u202a-\\u202e\\u2066-\\u2069]', 'g'), '')
 
 const CHARACTERS = new Intl.Segmenter()
-/** Each takes one column, and the measuring of a long text takes milliseconds. */
-const PLAIN = /^[ -~…]*$/
+/** Each takes one column: the letters of Europe, and what is set between them. The measuring of any other text takes milliseconds. */
+const PLAIN = /^[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u058f\u2010-\u2027]*$/
 /** Characters of a text; more than any line has. */
 const MOST_LOOKED_AT = 10_000
 
-const columnsOf = (line: string): number => (PLAIN.test(line) ? line.length : stringWidth(line))
+/** Of characters that were measured, as far as a language has them. */
+const measured = new Map<string, number>()
+const MOST_MEASURED = 20_000
+
+function columnsOf(character: string): number {
+  if (PLAIN.test(character)) return character.length
+  const known = measured.get(character)
+  if (known !== undefined) return known
+  const columns = stringWidth(character)
+  if (measured.size < MOST_MEASURED) measured.set(character, columns)
+  return columns
+}
+
+interface Line {
+  text: string
+  columns: number
+}
 
 /** All in one line, cut to a width as a terminal shows it: some characters take two columns, some are written as several. */
-export function oneLine(text: string, width: number): string {
+export const oneLine = (text: string, width: number): string => lineOf(text, width).text
+
+/** Nothing behind the width is measured. */
+function lineOf(text: string, width: number): Line {
   const line = safe(text.slice(0, MOST_LOOKED_AT)).replace(/\s+/g, ' ').trim()
-  if (text.length <= MOST_LOOKED_AT && columnsOf(line) <= width) return line
-  let room = Math.max(1, width - 1)
-  if (PLAIN.test(line.slice(0, room + 1))) return `${line.slice(0, room)}…`
-  let kept = ''
-  for (const { segment } of CHARACTERS.segment(line)) {
-    room -= columnsOf(segment)
-    if (room < 0) break
-    kept += segment
+  const isWhole = text.length <= MOST_LOOKED_AT
+  const room = Math.max(1, width - 1)
+  if (PLAIN.test(line.slice(0, width + 1))) {
+    if (isWhole && line.length <= width) return { text: line, columns: line.length }
+    const kept = line.slice(0, room)
+    return { text: `${kept}…`, columns: kept.length + 1 }
   }
-  return `${kept}…`
+  let columns = 0
+  const kept: Line = { text: '', columns: 0 }
+  for (const { segment } of CHARACTERS.segment(line)) {
+    columns += columnsOf(segment)
+    if (columns <= room) {
+      kept.text += segment
+      kept.columns = columns
+    } else if (columns > width) break
+  }
+  return isWhole && columns <= width ? { text: line, columns } : { text: `${kept.text}…`, columns: kept.columns + 1 }
 }
 
 /** Where no terminal is, nothing is cut. */
@@ -56,23 +82,24 @@ export function printList<T>(items: readonly T[], columns: Column<T>[], { output
 }
 
 export function renderTable<T>(items: readonly T[], columns: Column<T>[]): string {
-  const cells = items.map((item) => columns.map(({ of }) => oneLine(of(item), 1000)))
+  const most = Math.max(8, Math.min(1000, screenWidth()))
+  const cells = items.map((item) => columns.map(({ of, isWide }) => lineOf(of(item), isWide ? most : 1000)))
   const widths = columns.map(({ title }, column) =>
-    cells.reduce((most, row) => Math.max(most, columnsOf(row[column]!)), title.length),
+    cells.reduce((most, row) => Math.max(most, row[column]!.columns), title.length),
   )
   const wide = columns.findIndex(({ isWide }) => isWide)
   if (wide >= 0) {
     const others = widths.reduce((sum, width, column) => (column === wide ? sum : sum + width + 2), 0)
     widths[wide] = Math.max(8, Math.min(widths[wide]!, screenWidth() - others))
   }
-  const lineOf = (row: string[], show = (cell: string): string => cell): string =>
-    row
-      .map((cell, column) => show(cell) + ' '.repeat(Math.max(0, widths[column]! - columnsOf(cell))))
-      .join('  ')
-      .trimEnd()
-  const head = columns.map(({ title }) => title.toUpperCase())
-  const rows = cells.map((row) => lineOf(row.map((cell, column) => oneLine(cell, widths[column]!))))
-  return [lineOf(head, pc.dim), ...rows].join('\n')
+  const filled = ({ text, columns }: Line, column: number): string =>
+    text + ' '.repeat(Math.max(0, widths[column]! - columns))
+  const fitted = (cell: Line, column: number): string =>
+    filled(cell.columns > widths[column]! ? lineOf(cell.text, widths[column]!) : cell, column)
+  const head = columns.map(({ title }, column) =>
+    filled({ text: pc.dim(title.toUpperCase()), columns: title.length }, column),
+  )
+  return [head, ...cells.map((row) => row.map(fitted))].map((row) => row.join('  ').trimEnd()).join('\n')
 }
 
 /** One thing, field by field, or as JSON. */

@@ -1,5 +1,6 @@
+import stringWidth from 'string-width'
 import t from 'tap'
-import { type Column, renderTable } from '../../bin/terminal/output.js'
+import { type Column, oneLine, renderTable } from '../../bin/terminal/output.js'
 
 type Row = { id: string; title: string }
 const COLUMNS: Column<Row>[] = [
@@ -35,4 +36,45 @@ t.test('a table has as many rows as there are', async (t) => {
   const lines = renderTable(rows, COLUMNS).split('\n')
   t.equal(lines.length, 200_001)
   t.equal(lines.at(-1), '199999  Hello.')
+})
+
+t.test('what is not written in ASCII is cut to the columns that a terminal gives it', async (t) => {
+  const texts = [
+    'Größe — «Übersicht» der Straße',
+    'Отчёт о проекте',
+    'e\u0301te\u0301',
+    '日本語テスト',
+    '1\ufe0f\u20e3 ©\ufe0f 👨‍👩‍👧 x',
+    'a\u00adb',
+  ]
+  for (const text of texts) {
+    const columns = stringWidth(text)
+    t.equal(oneLine(text, columns), text)
+    for (let width = 2; width < columns; width++) {
+      const line = oneLine(text, width)
+      t.ok(line.endsWith('…') && text.startsWith(line.slice(0, -1)))
+      // one that takes two columns may not fit in the last one
+      t.ok([width, width - 1].includes(stringWidth(line)), `${line} in ${width}`)
+    }
+  }
+})
+
+t.test('a text in another language of Europe is not taken apart, which takes milliseconds of each', async (t) => {
+  const { segment } = Intl.Segmenter.prototype
+  let takenApart = 0
+  Intl.Segmenter.prototype.segment = function (text) {
+    takenApart++
+    return segment.call(this, text)
+  }
+  t.teardown(() => {
+    Intl.Segmenter.prototype.segment = segment
+  })
+  const titles = ['Größe — «Übersicht» der Straße', 'Łódź, don’t…', 'Отчёт о проекте', 'Ελληνικά']
+  renderTable(
+    titles.map((title) => ({ id: 'a', title: title.repeat(200) })),
+    COLUMNS,
+  )
+  t.equal(takenApart, 0)
+  renderTable([{ id: 'a', title: '日本語' }], COLUMNS)
+  t.ok(takenApart > 0)
 })
