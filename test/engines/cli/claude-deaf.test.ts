@@ -131,6 +131,53 @@ t.test('one that is killed while it speaks: what its calls are known to have cos
   }
 })
 
+/** Goes on by itself after the end of its turn. */
+const goesOn = (...steps: object[]) => script({ type: 'result' }, stream({ type: 'message_start' }), ...steps)
+const ofItsOwn = { type: 'result', is_error: true, origin: { kind: 'task-notification' } }
+
+t.test('a message that comes after the interrupt of a turn of its own does not end with that', async (t) => {
+  const { clock, runner, host, query } = await start(t)
+  await host.turn(runner, goesOn({ wait: true }, ofItsOwn))
+  await until(() => !runner.canRelease, 'a turn of its own')
+  const interrupted = runner.interrupt()
+  const begins = { type: 'system', subtype: 'status', status: 'requesting' }
+  const end = host.turn(runner, script(begins, { type: 'begun' }, { wait: true }, { type: 'result', is_error: true }))
+  await interrupted
+  await until(() => host.of('engine_event').length === 1, 'the message’s turn')
+  t.same(query.calls, ['interrupt'], 'that is not interrupted, too')
+  await clock.advance(INTERRUPT_GRACE_MS)
+  t.equal(runner.isSpent, false)
+  await runner.interrupt()
+  t.match(await end, { subtype: 'interrupted', isError: false })
+})
+
+t.test('nor is it lost when the agent does not follow: it is to be sent again', async (t) => {
+  const { clock, runner, host } = await start(t)
+  await host.turn(runner, goesOn({ deaf: true }))
+  await until(() => !runner.canRelease, 'a turn of its own')
+  const interrupted = runner.interrupt()
+  const lost = { subtype: 'error_during_execution', isError: true, errors: [/Send it again/] }
+  const first = host.turn(runner, 'meanwhile')
+  await clock.advance(INTERRUPT_GRACE_MS)
+  await interrupted
+  t.match(await first, lost)
+  t.equal(runner.isSpent, true)
+  t.match(await host.turn(runner, 'before its successor is there'), lost)
+  t.equal(host.of('turn_completed').length, 3)
+})
+
+t.test('one that follows no interrupt of a turn of its own is ended with it', async (t) => {
+  const { clock, runner, host } = await start(t)
+  await host.turn(runner, goesOn({ deaf: true }))
+  await until(() => !runner.canRelease, 'a turn of its own')
+  const over = host.next('turn_completed')
+  const interrupted = runner.interrupt()
+  await clock.advance(INTERRUPT_GRACE_MS)
+  await interrupted
+  t.match(await over, { subtype: 'interrupted', isError: false })
+  t.match([runner.isSpent, runner.canRelease], [true, true])
+})
+
 t.test('one that follows stays, and so does nothing of the interrupt', async (t) => {
   const { clock, runner, host } = await start(t)
   const spoke = host.next('engine_event')

@@ -25,7 +25,7 @@ import { assumedInit, capabilities, runnerCapabilities, systemInit } from './des
 import { failureOf } from './failure.js'
 import { Gate } from './gate.js'
 import { hasTranscript, isForgotten, replayOf } from './history.js'
-import { Interruption } from './interruption.js'
+import { BROKEN_OFF, Interruption, NOT_TAKEN } from './interruption.js'
 import { budgetLeft, spentBefore } from './limits.js'
 import { Opening } from './opening.js'
 import { beforeEachCall, claudeSettings } from './options.js'
@@ -140,7 +140,7 @@ export class ClaudeRunner implements Runner {
   send(text: string): void {
     this.#turn = randomUUID()
     this.#watch.begin()
-    const end = spentBefore(this.#setup.config, this.#translator.totals.costUsd)
+    const end = this.isSpent ? NOT_TAKEN : spentBefore(this.#setup.config, this.#translator.totals.costUsd)
     if (end) return void setImmediate(() => !this.#closing && this.#end(end))
     this.#prompts.push({
       type: 'user',
@@ -152,7 +152,7 @@ export class ClaudeRunner implements Runner {
 
   async interrupt(): Promise<void> {
     if (this.#turn === undefined && !this.#watch.isOwn) return
-    await this.#interruption.ask(() => this.#control(async (query) => void (await query.interrupt())))
+    await this.#interruption.ask(this.#turn, () => this.#control(async (query) => void (await query.interrupt())))
   }
 
   async setPermissionMode(mode: PermissionMode): Promise<void> {
@@ -173,7 +173,6 @@ export class ClaudeRunner implements Runner {
   }
 
   pause = (): void => this.#pausing.pause()
-
   resume = (): void => this.#pausing.resume()
 
   settleExecution(executionId: string, result: ExecutionResult): void {
@@ -216,13 +215,13 @@ export class ClaudeRunner implements Runner {
 
   /** The agent does not listen: its successor goes on with the session. */
   async #giveUp(): Promise<void> {
-    const turn = this.#turn
     await this.#process?.stop()
     this.#prompts.end()
     this.#query?.close()
     // it may have ended the turn at last
-    if (this.#turn !== turn || this.#closing) return
-    this.#end({ type: 'result', subtype: 'error_during_execution', is_error: true }, this.#watch.taken)
+    if (this.#closing || (this.#turn === undefined && !this.#watch.isOwn)) return
+    const isLost = this.#turn !== undefined && this.#interruption.endOwn()
+    this.#end(isLost ? NOT_TAKEN : BROKEN_OFF, this.#watch.taken)
   }
 
   /** The agent writes down at which call it ended, and would not find it again otherwise. */
@@ -405,6 +404,7 @@ export class ClaudeRunner implements Runner {
     if (isOther) {
       // Its tokens are counted with the turn that it came in between of.
       this.#translator.flush()
+      this.#interruption.endOwn()
       return
     }
     if (!result.is_error) this.#isFresh = false

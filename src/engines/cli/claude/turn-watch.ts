@@ -85,6 +85,7 @@ export class TurnWatch {
     const judged = this.#judged(result)
     this.#earlier = NOTHING
     this.#isBegun = false
+    this.#isOwn = false
     this.#startedAt = undefined
     this.#steps = 0
     this.#isStreaming = false
