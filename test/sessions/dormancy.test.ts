@@ -91,6 +91,33 @@ t.test('an engine stays while something goes on beside its turns, and goes a whi
   await until(() => runner.closed, 'the engine gone')
 })
 
+t.test('an engine at work stays however soon others go, and is looked at now and then', async (t) => {
+  let looks = 0
+  const start: Script['start'] = (runner) => {
+    Object.defineProperty(runner, 'canRelease', { get: () => ++looks < 0, configurable: true })
+    runner.init()
+  }
+  const { engine, clock } = await idle(t, { idleReleaseMs: 0, script: { ...echo(), start } })
+  await clock.advance(10_000)
+  t.notOk(engine.last.closed)
+  t.ok(looks < 50, `looked at ${looks} times`)
+  Object.defineProperty(engine.last, 'canRelease', { value: true })
+  await clock.advance(1_000)
+  await until(() => engine.last.closed, 'the engine gone')
+})
+
+t.test('an engine that cannot say whether it is at work goes, and nobody else is hurt by that', async (t) => {
+  const { registry, engine, clock, id } = await idle(t)
+  Object.defineProperty(engine.last, 'canRelease', {
+    get: () => {
+      throw new Error('not now')
+    },
+  })
+  await registry.send(id, { type: 'interrupt' })
+  await clock.advance(idleReleaseMs)
+  await until(() => engine.last.closed, 'the engine gone')
+})
+
 t.test('an interrupt is for what goes on beside the turns, too', async (t) => {
   const { registry, engine, id } = await idle(t)
   let interrupts = 0

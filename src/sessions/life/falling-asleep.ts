@@ -12,6 +12,9 @@ export interface SleepTimes {
   idleReleaseMs: number | undefined
 }
 
+/** No engine that works in the background is looked at sooner than that after the last look. */
+const LOOK_MS = 1_000
+
 /** After a park that could not be written: before the next try, doubled each time up to the longest. */
 const RETRY: Backoff = { firstMs: 1_000, longestMs: 5 * 60_000 }
 
@@ -80,8 +83,10 @@ export class FallingAsleep {
     }
     if (idleReleaseMs === undefined || !session.engine.canRelease) return undefined
     // what goes on in the background keeps it, and what comes of that, once it is over, is looked at again
-    const atWorkAt = session.runner?.canRelease === false ? clock.now() : 0
-    return { what: 'release', at: Math.max(facts.lastActivityAt, clients.leftAt ?? 0, atWorkAt) + idleReleaseMs }
+    const aloneSince = Math.max(facts.lastActivityAt, clients.leftAt ?? 0)
+    // what goes on in the background keeps it, and what comes of that, once it is over, is looked at again
+    const nextLook = session.link?.isAtWork ? clock.now() + Math.max(idleReleaseMs, LOOK_MS) : 0
+    return { what: 'release', at: Math.max(aloneSince + idleReleaseMs, nextLook) }
   }
 
   /** Its engine may have been started since, and somebody may have come. */

@@ -71,6 +71,11 @@ export class RunnerLink implements RunnerHost {
     return this.#session.hears(this)
   }
 
+  /** Whether something goes on in it beside its turns; one that throws when it is asked does nothing. */
+  get isAtWork(): boolean {
+    return tried(() => this.runner.canRelease) === false
+  }
+
   emit(event: RunnerEvent): void {
     if (this.#isHeard) this.#owner.onRunnerEvent(event)
   }

@@ -147,7 +147,7 @@ export class TurnDesk {
     const { link } = this.#session
     this.denyWaits(message)
     if (this.isUnbegun || (next && !this.#isReady && this.#begin())) await this.#endUnbegun()
-    else if (this.isAtWork || link?.runner.canRelease === false) {
+    else if (this.isAtWork || link?.isAtWork) {
       link?.end()
       await link?.runner.interrupt()
     }
