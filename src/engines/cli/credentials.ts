@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ProfileInfo } from '../../../schemas/profiles.js'
@@ -53,12 +54,13 @@ export interface CredentialCheck {
  * run is silent.
  */
 export async function checkCredentials(check: CredentialCheck): Promise<void> {
+  // each that waits listens to it
+  setMaxListeners(0, check.signal)
   await Promise.all(
     check.subjects.map(async (subject) => {
       // what a host's own probe takes is the host's to know
       const free = check.probe ? undefined : await slots.take(check.signal).catch(() => undefined)
-      await checkOne(check, subject)
-      free?.()
+      await checkOne(check, subject).finally(free)
     }),
   )
 }

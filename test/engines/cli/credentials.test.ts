@@ -101,7 +101,11 @@ echo over >> ${home}/log
 `,
   )
   const log = () => (existsSync(join(home, 'log')) ? readFileSync(join(home, 'log'), 'utf8').trim().split('\n') : [])
-  const subjects = Array.from({ length: most + 3 }, () => subject('in'))
+  const subjects = Array.from({ length: most + 12 }, () => subject('in'))
+  const warnings: Error[] = []
+  const onWarning = (warning: Error) => void warnings.push(warning)
+  process.on('warning', onWarning)
+  t.teardown(() => process.off('warning', onWarning))
   const all = check({ subjects, timeoutMs: 600_000 })
   await until(() => log().length >= most, 'the first ones')
   writeFileSync(join(home, 'go'), '')
@@ -120,6 +124,20 @@ echo over >> ${home}/log
   await until(() => log().length >= 2 * subjects.length + most, 'the first ones')
   closing.abort()
   t.strictSame((await left).verdicts, {}, 'nothing is said of any')
+  t.strictSame(warnings, [], 'the host is not warned of those that wait')
+})
+
+t.test('a logger that throws keeps no other agent from being asked', async (t) => {
+  const { subject } = build(t)
+  const warn = () => {
+    throw new Error('the log is full')
+  }
+  const signal = new AbortController().signal
+  const one = { logger: { info() {}, error() {}, warn }, claudeSdk: noSdk, timeoutMs: 600_000, signal }
+  const most = Math.max(2, availableParallelism())
+  for (let asked = 0; asked < most; asked++)
+    await t.rejects(checkCredentials({ ...one, subjects: [subject('out')] }), { message: 'the log is full' })
+  t.strictSame((await check({ subjects: [subject('in')] })).verdicts, { in: 'logged_in' })
 })
 
 t.test('the operator’s own probe is asked instead, with the environment of the sessions', async (t) => {
