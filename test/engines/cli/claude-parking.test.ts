@@ -262,6 +262,26 @@ t.test('a turn goes on whatever decides about the call that it was parked at', a
   answer.resolve({ behavior: 'allow', updatedInput: push })
   t.match(await end, { subtype: 'success', result: 'done' })
   t.match(await host.turn(runner, 'ping'), { subtype: 'success', result: 'pong' })
+  t.equal(query.prompts.length, 1, 'nor afterwards')
+  t.equal(host.of('turn_completed').length, 2)
+})
+
+t.test('an agent that comes to its call after it was asked has lost nothing', async (t) => {
+  const first = await start(t)
+  first.runner.send(script({ before: [DEPLOY, {}] }, { type: 'result' }))
+  await until(() => first.runner.canPark)
+  const snapshot = first.runner.snapshot!()
+  await first.runner.close()
+  const late = [{ wait: true }, { before: [DEPLOY, {}] }, { type: 'result', result: 'done' }]
+  sdk.putOff.set(first.query.options.sessionId as string, late)
+  const { runner, host, query, clock } = await start(t, {}, snapshot)
+  await clock.advance(RETURN_MS)
+  const end = host.next('turn_completed')
+  runner.settleExecution!('e1', ok)
+  await query.interrupt()
+  t.match(await end, { subtype: 'success', result: 'done' })
+  t.match(await host.turn(runner, 'ping'), { subtype: 'success', result: 'pong' })
+  t.equal(query.prompts.length, 2)
   t.equal(host.of('turn_completed').length, 2)
 })
 
