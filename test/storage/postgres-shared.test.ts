@@ -93,6 +93,15 @@ if (hasPostgres()) {
     )
     t.same(await a.idempotency.begin('key', 'f'), { state: 'in_flight' })
 
+    await b.idempotency.begin('other', 'f')
+    const found = await unheard(
+      /INTO .*idempotency_keys/,
+      () => a.idempotency.begin('other', 'f'),
+      () => b.idempotency.release('other'),
+    )
+    t.same(found, { state: 'new' }, 'free by now')
+    t.same(await b.idempotency.begin('other', 'f'), { state: 'in_flight' }, 'and taken')
+
     await b.journal.write(firstWrite('one'))
     const isThere = await unheard(
       /INTO .*news/,

@@ -101,8 +101,8 @@ export const idempotencyPlans = ({ n: me, isOneOfMany }: Self) =>
       if (!isOneOfMany) return asks(statement(FIND_ANSWERED, key, limit), found)
       const find = statement(FIND_KEY, key, me)
       return {
+        // done again it takes what was somebody else's then and is free by now: who is told that it is free has it
         statements: [statement(EXPIRE_KEY, key, limit), statement(TAKE_KEY, key, fingerprint, now, me), find],
-        again: [find],
         result: (rows) => found(rows.at(-1)!),
       }
     },
