@@ -1,5 +1,6 @@
 import { toError } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
+import { KeyedLock } from '../lib/keyed-lock.js'
 import type { Logger } from '../lib/logger.js'
 import { type Patience, type Persistence, patiently, persistently } from '../lib/patience.js'
 import { isUnreadable } from '../storage/storage.js'
@@ -41,6 +42,8 @@ export const keptWith = ({ key, fingerprint, path }: TakenKey, kind: Made['kind'
 export function settling(store: IdempotencyStore, persistence: Persistence): IdempotencyStore {
   /** What the storage still has to do with keys, the last of each. */
   const due = new Map<string, () => Promise<void>>()
+  /** One thing is done with a key after the other: freed while it is asked for, it would be told to be taken and not be so. */
+  const lock = new KeyedLock()
   const settleDue = async (key: string) => {
     const settle = due.get(key)
     await settle?.()
@@ -48,14 +51,16 @@ export function settling(store: IdempotencyStore, persistence: Persistence): Ide
   }
   const settleAtLast = async (key: string, settle: () => Promise<void>) => {
     due.set(key, settle)
-    await settleDue(key).catch(() => void persistently(() => settleDue(key), persistence))
+    const inTurn = () => lock.run(key, () => settleDue(key))
+    await inTurn().catch(() => void persistently(inTurn, persistence))
   }
   const ours: Pick<IdempotencyStore, 'begin' | 'complete' | 'release'> = {
-    async begin(key: string, fingerprint: string) {
-      // its request may come again before the storage was asked once more
-      await settleDue(key)
-      return store.begin(key, fingerprint)
-    },
+    begin: (key: string, fingerprint: string) =>
+      lock.run(key, async () => {
+        // its request may come again before the storage was asked once more
+        await settleDue(key)
+        return store.begin(key, fingerprint)
+      }),
     complete: (key: string, answer: StoredAnswer) => settleAtLast(key, () => store.complete(key, answer)),
     release: (key: string) => settleAtLast(key, () => store.release(key)),
   }
