@@ -1,0 +1,178 @@
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import t from 'tap'
+import { until } from '../fixtures/build.js'
+import { attached, eventFrame, said } from '../fixtures/client-platform.js'
+import { COMMAND, CTRL_C, CTRL_D, CTRL_Z, runPlain, Terminal } from '../fixtures/terminal.js'
+import { skip, world } from '../fixtures/terminal-world.js'
+
+const ID = 's'.repeat(36)
+
+t.test('approvals are given with one key, from the first word to the file', { skip }, async (t) => {
+  const { terminal, client } = await world(t)
+  const screen = terminal(['run', 'Please write a report.'])
+  await screen.shows('? Write report.md')
+  await screen.shows('"content": "# Demonstration report')
+  await screen.shows('[y] allow  [n] deny  [s] deny and stop')
+  screen.press('y')
+  await screen.shows('⎿ Wrote report.md')
+  await screen.shows('[y] allow')
+  screen.press('y')
+  await screen.shows('⬇ report.md')
+  await screen.shows('✓ done')
+  t.equal(await screen.exited, 0)
+  t.equal(screen.text.match(/I am the offline demonstration model/g)?.length, 1, 'what was typed is not said again')
+  const [session] = await client.sessions.list().toArray()
+  t.equal((await client.sessions.files(session!.id)).length, 1)
+})
+
+const noBash = !existsSync('/bin/bash') && 'there is no bash'
+t.test(
+  'Ctrl-Z stops the job at a question, which is asked again when it goes on',
+  { skip: skip || noBash },
+  async (t) => {
+    const { options } = await world(t)
+    const bash = ['/bin/bash', '--norc', '--noprofile', '-i']
+    const screen = new Terminal(t, [], { ...options, env: { ...options.env, PS1: 'shell> ' }, command: bash })
+    await screen.shows('shell> ')
+    screen.press(`'${COMMAND.join("' '")}' run 'Please write a report.'\n`)
+    await screen.shows('[s] deny and stop')
+    screen.press(CTRL_Z)
+    await screen.shows('Stopped')
+    await screen.shows('shell> ')
+    screen.press('fg\n')
+    await screen.shows('? Write report.md')
+    await screen.shows('[s] deny and stop')
+    screen.press('n')
+    await screen.shows('denied')
+    await screen.shows('✓ done')
+  },
+)
+
+t.test('an answer that comes with Ctrl-Z leaves the terminal as it was', { skip }, async (t) => {
+  const { terminal, client, options } = await world(t)
+  const { stdout } = await runPlain(['run', '--detach', 'Please write a report.'], options)
+  const id = stdout.trim()
+  await until(async () => (await client.sessions.get(id)).status === 'awaiting_approval')
+  const screen = terminal(['sessions', 'attach', id])
+  await screen.shows('[s] deny and stop')
+  screen.press(`${CTRL_Z}s`)
+  await screen.shows('denied')
+  await screen.shows('■ interrupted')
+  // in the mode in which keys are read one by one it would be a key
+  screen.press(CTRL_C)
+  await screen.shows('again to leave')
+  screen.press(CTRL_D)
+  t.equal(await screen.exited, 0)
+})
+
+t.test('a denial ends with its own exit code', { skip }, async (t) => {
+  const { terminal } = await world(t)
+  const screen = terminal(['run', 'Please write a report.'])
+  await screen.shows('[n] deny')
+  screen.press('n')
+  await screen.shows('The report stays undone')
+  t.equal(await screen.exited, 3)
+})
+
+t.test('questions are answered with one key', { skip }, async (t) => {
+  const { terminal } = await world(t)
+  const screen = terminal(['run', 'ask me a question'])
+  await screen.shows('[2] Green')
+  await screen.shows('[n] do not answer')
+  screen.press('2')
+  await screen.shows('You chose Green.')
+  t.equal(await screen.exited, 0)
+})
+
+t.test('what somebody else answers is no longer asked', { skip }, async (t) => {
+  const { terminal, client } = await world(t)
+  const screen = terminal(['run', 'ask me a question'])
+  await screen.shows('do not answer')
+  const [session] = await client.sessions.list().toArray()
+  const events = await client.sessions.events(session!.id).toArray()
+  const asked = events.find((event) => event.type === 'permission_requested')
+  await client
+    .session(session!.id)
+    .answer(asked!.request.id, { answers: { 'Which colour do you like better?': 'Blue' } })
+  await screen.shows('You chose Blue.')
+  t.equal(await screen.exited, 0)
+})
+
+t.test(
+  'who is writing an answer of their own when somebody else gives one is not told of a failure',
+  { skip },
+  async (t) => {
+    const { terminal, client } = await world(t)
+    const screen = terminal(['run', 'ask me a question'])
+    await screen.shows('[o] something else')
+    screen.press('o')
+    await screen.shows('Your answer')
+    const [session] = await client.sessions.list().toArray()
+    const events = await client.sessions.events(session!.id).toArray()
+    const { request } = events.find((event) => event.type === 'permission_requested')!
+    await client.session(session!.id).answer(request.id, { answers: { 'Which colour do you like better?': 'Blue' } })
+    await screen.shows('You chose Blue.')
+    t.equal(await screen.exited, 0)
+    t.notMatch(screen.text, /no such/)
+  },
+)
+
+t.test('what was answered while the log was out of reach is no longer asked', { skip }, async (t) => {
+  const followers: ServerResponse[] = []
+  const commands: unknown[] = []
+  let awake = () => {}
+  const server = createServer(async (request, response) => {
+    if (request.method === 'POST') {
+      commands.push(JSON.parse(await text(request)).text)
+      response.setHeader('content-type', 'application/json').end('{"ok":true}')
+    } else if (request.url?.includes('/events')) {
+      followers.push(response.writeHead(200, { 'content-type': 'text/event-stream' }))
+    } else if (request.url === `/v1/sessions/${ID}`) {
+      response.setHeader('content-type', 'application/json').end(JSON.stringify({ id: ID, status: 'idle' }))
+    } else response.writeHead(404).end()
+    awake()
+  })
+  t.teardown(() => server.close().closeAllConnections())
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const came = async (is: () => boolean) => {
+    while (!is())
+      await new Promise<void>((resolve) => {
+        awake = resolve
+      })
+  }
+  const say = (frames: object[]) => {
+    for (const frame of frames) followers.at(-1)!.write(`data: ${JSON.stringify(frame)}\n\n`)
+  }
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+  const screen = new Terminal(t, ['sessions', 'attach', ID, '--url', url], { cwd: t.testdir() })
+  await came(() => followers.length === 1)
+  const request = { id: 'r1', toolUseId: 'u1', toolName: 'write', input: { path: 'a' } }
+  say([attached(), { type: 'event', event: { type: 'permission_requested', seq: 1, ts: 1, request } }])
+  say([{ type: 'synced', seq: 1 }])
+  await screen.shows('[y] allow')
+  followers[0]!.destroy()
+  await came(() => followers.length === 2)
+  say([attached({ epoch: 'e2', truncated: true, replayingFrom: 5 }), { type: 'synced', seq: 5 }])
+  await screen.shows('no longer kept')
+  say([eventFrame(said(6, 'It goes on.'))])
+  await screen.shows('It goes on.')
+  screen.press('Well done.\n')
+  await came(() => commands.length > 0)
+  t.strictSame(commands, ['Well done.'], 'the keyboard is for lines again')
+  screen.press(CTRL_D)
+  t.equal(await screen.exited, 0)
+})
+
+t.test('a session that ends while it asks ends what follows it', { skip }, async (t) => {
+  const { terminal, client, options } = await world(t)
+  const id = (await runPlain(['run', '--detach', 'Please write a report.'], options)).stdout.trim()
+  const screen = terminal(['sessions', 'attach', id])
+  await screen.shows('[y] allow')
+  await client.sessions.remove(id)
+  await screen.shows('The session was closed.')
+  t.equal(await screen.exited, 0)
+})
