@@ -114,8 +114,9 @@ export function writeProblem(connection: Socket, error: GatewayError): void {
   if (!connection.writable) return
   const problem = problemOf(error, newId())
   const body = JSON.stringify(problem)
+  const retryAfter = error.retryAfterS === undefined ? '' : `retry-after: ${error.retryAfterS}\r\n`
   connection.write(
-    `HTTP/1.1 ${problem.status} ${problem.title}\r\nconnection: close\r\ncache-control: no-store\r\n` +
+    `HTTP/1.1 ${problem.status} ${problem.title}\r\nconnection: close\r\ncache-control: no-store\r\n${retryAfter}` +
       `content-type: application/problem+json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   )
 }

@@ -84,7 +84,7 @@ class FeedClient extends StreamClient implements FeedSink {
     return true
   }
 
-  protected override cutOff(close: Close): void {
+  override cutOff(close: Close): void {
     if (this.#reader) this.#reader.close(close)
     else this.close(close)
   }

@@ -56,7 +56,7 @@ class QueueClient extends StreamClient implements QueueSink {
     return true
   }
 
-  protected override cutOff(close: Close): void {
+  override cutOff(close: Close): void {
     this.#place?.detach()
     this.close(close)
   }

@@ -125,7 +125,7 @@ class SessionClient<W extends Wire = Wire> extends StreamClient<W> implements Cl
     return visible(principal, this.session.profile.info.name)
   }
 
-  protected override cutOff(close: Close): void {
+  override cutOff(close: Close): void {
     this.attachment?.close(close)
   }
 

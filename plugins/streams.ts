@@ -73,13 +73,8 @@ export abstract class StreamClient<W extends Wire = Wire> {
   }
 
   /** Ends what it is told, and tells why. */
-  protected cutOff(close: Close): void {
+  cutOff(close: Close): void {
     this.close(close)
-  }
-
-  /** What it is told goes on elsewhere, or later. */
-  sendOff(close: Close): void {
-    this.cutOff(close)
   }
 
   /** Ends the connection without ceremony. */
@@ -119,7 +114,7 @@ export class Streams {
     standing?.listeners.on('thawed', () => this.#speakAgain())
     for (const event of ['moved', 'lost'] as const)
       standing?.listeners.on(event, () => {
-        for (const stream of this.#open) stream.sendOff(CLOSE.sessionMoved)
+        for (const stream of this.#open) stream.cutOff(CLOSE.sessionMoved)
       })
   }
 
@@ -147,7 +142,7 @@ export class Streams {
     // who was let in before: nobody else would tell them
     const end = this.#gateway.standing?.isLost ? CLOSE.sessionMoved : this.#isClosing ? CLOSE.goingAway : undefined
     // its follower is set right after this
-    if (end) queueMicrotask(() => stream.sendOff(end))
+    if (end) queueMicrotask(() => stream.cutOff(end))
     if (this.#isClosing) return
     this.#timer ??= this.#gateway.clock.after(BEAT_MS, () => this.#beat())
   }

@@ -85,7 +85,7 @@ t.test('a stream that is opened at a node that was lost meanwhile ends what foll
   class Client extends StreamClient {
     readonly #ends: Close[] = []
 
-    protected override cutOff(close: Close): void {
+    override cutOff(close: Close): void {
       this.#ends.push(close)
     }
 

@@ -284,5 +284,8 @@ for (const [what, hasListener] of [
       return this
     }
     await host.close()
-    for (const answer of await Promise.all(answers)) t.match(answer, /^HTTP\/1\.1 503 /)
+    for (const answer of await Promise.all(answers)) {
+      t.match(answer, /^HTTP\/1\.1 503 /)
+      t.match(answer, /\r\nretry-after: 5\r\n/)
+    }
   })

@@ -5,6 +5,7 @@ import type { ProfileInfo } from '../../../schemas/profiles.js'
 import { untilAborted } from '../../lib/aborted.js'
 import type { Logger } from '../../lib/logger.js'
 import { readPlainFile } from '../../lib/plain-file.js'
+import { tried } from '../../lib/tried.js'
 import type { AgentRow } from './agent-table.js'
 import { claudeExecutable } from './claude/executable.js'
 import { configDirOf, type Environment, findExecutable } from './environment.js'
@@ -80,9 +81,12 @@ async function checkOne(check: CredentialCheck, subject: CredentialSubject): Pro
   const verdict = isLoggedIn === true ? 'logged_in' : isLoggedIn === false ? 'logged_out' : 'unknown'
   check.onVerdict?.(profile, verdict)
   if (verdict === 'logged_out')
-    logger.warn(
-      { profile: profile.name, agent: row.name },
-      'the profile is logged out: its sessions will fail until it is logged in',
+    // nobody waits for what a host's logger throws
+    tried(() =>
+      logger.warn(
+        { profile: profile.name, agent: row.name },
+        'the profile is logged out: its sessions will fail until it is logged in',
+      ),
     )
 }
 

@@ -82,7 +82,6 @@ export class FallingAsleep {
       return park.at <= hold.at ? park : hold
     }
     if (idleReleaseMs === undefined || !session.engine.canRelease) return undefined
-    // what goes on in the background keeps it, and what comes of that, once it is over, is looked at again
     const aloneSince = Math.max(facts.lastActivityAt, clients.leftAt ?? 0)
     // what goes on in the background keeps it, and what comes of that, once it is over, is looked at again
     const nextLook = session.link?.isAtWork ? clock.now() + Math.max(idleReleaseMs, LOOK_MS) : 0

@@ -127,7 +127,7 @@ echo over >> ${home}/log
   t.strictSame(warnings, [], 'the host is not warned of those that wait')
 })
 
-t.test('a logger that throws keeps no other agent from being asked', async (t) => {
+t.test('a logger that throws ends no process, and keeps no other agent from being asked', async (t) => {
   const { subject } = build(t)
   const warn = () => {
     throw new Error('the log is full')
@@ -136,7 +136,8 @@ t.test('a logger that throws keeps no other agent from being asked', async (t) =
   const one = { logger: { info() {}, error() {}, warn }, claudeSdk: noSdk, timeoutMs: 600_000, signal }
   const most = Math.max(2, availableParallelism())
   for (let asked = 0; asked < most; asked++)
-    await t.rejects(checkCredentials({ ...one, subjects: [subject('out')] }), { message: 'the log is full' })
+    // nobody waits for it, and its rejection would end the process
+    await checkCredentials({ ...one, subjects: [subject('out')] })
   t.strictSame((await check({ subjects: [subject('in')] })).verdicts, { in: 'logged_in' })
 })
 
