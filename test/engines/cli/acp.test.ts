@@ -1,22 +1,12 @@
 import { existsSync, mkdtempSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import type { PermissionMode } from '../../../schemas/permissions.js'
 import { type CliEngineOptions, cliEngine } from '../../../src/engines/cli/index.js'
 import type { RunnerSnapshot, SessionRunnerConfig } from '../../../src/engines/runner.js'
 import { isRunning, whenGone } from '../../fixtures/processes.js'
+import { ACP_MODES, SCRIPTED_ACP } from '../../fixtures/scripted-acp.js'
 import { ScriptedHost } from '../../fixtures/scripted-host.js'
-
-const AGENT = fileURLToPath(new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url))
-const MODES: Partial<Record<PermissionMode, string>> = {
-  default: 'ask',
-  acceptEdits: 'edit',
-  bypassPermissions: 'free',
-  dontAsk: 'ask',
-  plan: 'plan',
-}
 
 interface World {
   config?: Partial<SessionRunnerConfig>
@@ -29,7 +19,9 @@ interface World {
 async function build(t: Test, { config, env, restore, options }: World = {}) {
   const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'acp-')))
   const engine = cliEngine({
-    agents: [{ name: 'scripted', command: process.execPath, args: [AGENT], modes: MODES, ...(env && { env }) }],
+    agents: [
+      { name: 'scripted', command: process.execPath, args: [SCRIPTED_ACP], modes: ACP_MODES, ...(env && { env }) },
+    ],
     ...options,
   })
   const runner = await engine({
@@ -130,95 +122,6 @@ t.test('an allow with another input than was shown runs nothing', async (t) => {
   t.match(host.of('user_message')[0]?.message.content, [{ is_error: true }])
 })
 
-t.test('who answers in which mode', async (t) => {
-  const steps = script(
-    { tool: 'write', input: { path: 'a' }, kind: 'edit', ask: true },
-    { tool: 'shell', input: { command: 'ls' }, ask: true },
-    { tell: 'mode' },
-  )
-  const outcome: Record<string, unknown> = {}
-  for (const mode of Object.keys(MODES) as PermissionMode[]) {
-    const { runner, host } = await start(t, { config: { permissionMode: mode } })
-    host.answer = () => ({ behavior: 'deny' })
-    const end = await host.turn(runner, steps)
-    const ran = host
-      .of('user_message')
-      .map(({ message }) => !(message.content as { is_error?: boolean }[])[0]?.is_error)
-    outcome[mode] = { asked: host.asks.map(({ toolName }) => toolName), ran, mode: end.result }
-    await runner.close()
-  }
-  t.strictSame(outcome, {
-    default: { asked: ['write', 'shell'], ran: [false, false], mode: '"ask"' },
-    acceptEdits: { asked: ['shell'], ran: [true, false], mode: '"edit"' },
-    bypassPermissions: { asked: [], ran: [true, true], mode: '"free"' },
-    dontAsk: { asked: [], ran: [false, false], mode: '"ask"' },
-    plan: { asked: [], ran: [false, false], mode: '"plan"' },
-  })
-})
-
-t.test('what was asked for before plan mode is not done in it, whoever allows it', async (t) => {
-  const { runner, host } = await start(t)
-  let allow = () => {}
-  host.answer = () =>
-    new Promise((resolve) => {
-      allow = () => resolve({ behavior: 'allow' })
-    })
-  const end = host.next('turn_completed')
-  runner.send(script({ tool: 'write', input: { path: 'a' }, kind: 'edit', ask: true }, { text: 'well' }))
-  await host.asked()
-  await runner.setPermissionMode!('plan')
-  allow()
-  await end
-  t.match(host.of('user_message')[0]?.message.content, [{ type: 'tool_result', tool_use_id: 'call-1', is_error: true }])
-})
-
-t.test('to leave plan mode is for a person to allow', async (t) => {
-  const { runner, host } = await start(t, { config: { permissionMode: 'plan' } })
-  host.answer = () => ({ behavior: 'allow' })
-  await host.turn(runner, script({ tool: 'exit', input: {}, kind: 'switch_mode', ask: true }, { mode: 'edit' }))
-  t.equal(host.asks.length, 1)
-  t.match(host.of('permission_mode_changed'), [{ mode: 'acceptEdits' }])
-})
-
-t.test('a mode or a model that the agent chooses by itself is told as an option, too', async (t) => {
-  const { runner, host } = await start(t, { config: { permissionMode: 'plan' } })
-  await host.turn(runner, script({ chooses: { mode: 'edit', model: 'large' } }, { chooses: {} }))
-  t.match(host.of('permission_mode_changed'), [{ mode: 'acceptEdits' }])
-  t.equal(host.of('permission_mode_changed').length, 1)
-  t.strictSame(host.of('model_changed'), [{ type: 'model_changed', model: 'large' }])
-  t.match(runner.snapshot!().state, { permissionMode: 'acceptEdits', model: 'large' })
-  await host.turn(runner, script({ text: 'said' }, { chooses: { mode: 'free' } }))
-  t.match(host.of('assistant_message').at(-1)?.message, { model: 'large' })
-  t.match(runner.snapshot!().state, { permissionMode: 'acceptEdits' }, 'nobody is asked when the gateway says so alone')
-})
-
-t.test('what an agent says of its options while one is set is not told twice', async (t) => {
-  const { runner, host } = await start(t, { env: { ACP_TELLS_CHOICES: '1' } })
-  await runner.setPermissionMode!('acceptEdits')
-  await runner.setModel!('large')
-  t.strictSame(host.of('permission_mode_changed'), [{ type: 'permission_mode_changed', mode: 'acceptEdits' }])
-  t.strictSame(host.of('model_changed'), [{ type: 'model_changed', model: 'large' }])
-})
-
-t.test('mode and model change while it runs; what the agent refuses is a refusal with its reason', async (t) => {
-  const { runner, host } = await start(t)
-  await runner.setPermissionMode!('plan')
-  await runner.setModel!('large')
-  await runner.setModel!(undefined)
-  t.match(host.of('permission_mode_changed'), [{ mode: 'plan' }])
-  t.strictSame(
-    host.of('model_changed').map(({ model }) => model),
-    ['large', 'small'],
-    'the model is known again',
-  )
-  await t.rejects(runner.setModel!('nonsense'), {
-    code: 'SG_ERR_ENGINE_REFUSED',
-    message: /no such value\. The agent offers no model nonsense; it offers small, large\.$/,
-  })
-  await t.rejects(runner.setPermissionMode!('auto'), { code: 'SG_ERR_PERMISSION_MODE' })
-  t.match((await host.turn(runner, script({ tell: 'mode' }))).result, 'plan')
-})
-
 t.test('a refusal that ends the turn of an agent which has stopped speaking ends nothing else', async (t) => {
   const { runner, host } = await start(t)
   const end = host.next('session_error')
@@ -284,9 +187,9 @@ t.test('the death of the agent ends the session', async (t) => {
 })
 
 t.test('the death of the agent is told also while something that it started holds its pipe open', async (t) => {
-  const wrapped = { command: '/bin/sh', args: ['-c', 'sleep 600 & exec "$0" "$1"', process.execPath, AGENT] }
+  const wrapped = { command: '/bin/sh', args: ['-c', 'sleep 600 & exec "$0" "$1"', process.execPath, SCRIPTED_ACP] }
   const { runner, host } = await start(t, {
-    options: { agents: [{ name: 'scripted', ...wrapped, modes: MODES }] },
+    options: { agents: [{ name: 'scripted', ...wrapped, modes: ACP_MODES }] },
   })
   const died = host.next('session_error')
   runner.send(script({ text: 'last words' }, { crash: true }))
@@ -408,7 +311,7 @@ t.test('the agent sees its own environment, and nothing of the gateway', async (
     config: { env: { FOR_SESSION: 'yes', AGENT_CONFIG_DIR: tmpdir(), NOTIFY_SOCKET: '/x' } },
     options: {
       env: { PATH: process.env.PATH, HOME: '/home/x', GATEWAY_SECRET: 's', NOTIFY_SOCKET: '/run/x', FOO_API_KEY: 'k' },
-      agents: [{ name: 'scripted', command: process.execPath, args: [AGENT], env: { FROM_ROW: '1' } }],
+      agents: [{ name: 'scripted', command: process.execPath, args: [SCRIPTED_ACP], env: { FROM_ROW: '1' } }],
     },
   })
   const env = JSON.parse((await host.turn(runner, script({ tell: 'env' }))).result!)
@@ -435,36 +338,4 @@ t.test('while its host is not drained its pipe is left unread', async (t) => {
   t.ok(unread > words / 2, `${unread} words`)
   drain()
   t.match(await end, { subtype: 'success', result: 'word '.repeat(words) })
-})
-
-t.test('what the agent takes back is not asked any more, and it says itself what becomes of the call', async (t) => {
-  const { runner, host } = await start(t)
-  host.answer = (_ask, takenBack) =>
-    new Promise((resolve) => {
-      takenBack!.addEventListener('abort', () => resolve({ behavior: 'deny' }))
-    })
-  const end = host.next('turn_completed')
-  const toolCall = { toolCallId: 'call', title: 'run', status: 'pending', kind: 'execute', rawInput: {} }
-  const update = { sessionUpdate: 'tool_call_update', toolCallId: 'call', status: 'completed' }
-  const content = [{ type: 'content', content: { type: 'text', text: 'ran all the same' } }]
-  const options = [{ optionId: 'once', name: 'Allow', kind: 'allow_once' }]
-  runner.send(script({ withdraws: { toolCall, options } }, { raw: { ...update, content } }, { text: 'done' }))
-  await host.asked()
-  await runner.setModel!('large')
-  t.match(await end, { subtype: 'success', result: 'done' })
-  t.match(host.of('user_message'), [{ message: { content: [{ tool_use_id: 'call', content: 'ran all the same' }] } }])
-})
-
-t.test('a dozen questions in a turn are no leak that Node warns of', async (t) => {
-  const warnings: Error[] = []
-  const onWarning = (warning: Error) => warnings.push(warning)
-  process.on('warning', onWarning)
-  t.teardown(() => process.off('warning', onWarning))
-  const { runner, host } = await start(t)
-  host.answer = () => ({ behavior: 'allow' })
-  await host.turn(runner, script(...Array(12).fill({ tool: 'shell', input: { command: 'ls' }, ask: true })))
-  t.equal(host.asks.length, 12)
-  // a warning is told a moment after its cause
-  await new Promise(setImmediate)
-  t.strictSame(warnings, [])
 })

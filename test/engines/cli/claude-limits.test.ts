@@ -1,47 +1,21 @@
-import { mkdtempSync, realpathSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { cliEngine } from '../../../src/engines/cli/index.js'
-import type { HostedTools } from '../../../src/engines/hosted-tools.js'
 import type { RunnerSnapshot, SessionRunnerConfig } from '../../../src/engines/runner.js'
 import { until } from '../../fixtures/build.js'
-import { script, sdk } from '../../fixtures/claude-engine.js'
+import { DEPLOY, hosted, script, start as startClaude } from '../../fixtures/claude-engine.js'
 import { ok } from '../../fixtures/parked.js'
-import { ScriptedHost } from '../../fixtures/scripted-host.js'
-
-const DEPLOY = 'mcp__session-gateway__deploy'
-const deploy = { name: 'deploy', description: 'Deploys.', inputSchema: {} }
-const hostedTools: HostedTools = {
-  server: 'session-gateway',
-  tools: [deploy],
-  listed: Promise.resolve(),
-  find: (name) => (name === DEPLOY ? deploy : undefined),
-  execution: () => ({ executionId: 'e1' }),
-  answer: () => {},
-}
 
 async function start(t: Test, limits: Partial<SessionRunnerConfig>, restore?: RunnerSnapshot) {
-  const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'claude-limits-')))
-  const claudeSdk = new URL('../../fixtures/scripted-claude-sdk.mjs', import.meta.url).href
-  const mcpServers = { 'session-gateway': { type: 'http' as const, url: 'http://127.0.0.1:9' } }
-  const runner = await cliEngine({ claudeSdk, env: { HOME: cwd } })({
-    sessionId: 'session-1',
-    config: { cwd, mcpServers, ...limits },
-    profile: { name: 'p', engine: 'cli' },
-    bridge: { execute: () => Promise.reject(new Error('not here')) },
-    hostedTools,
-    ...(restore && { restore: JSON.parse(JSON.stringify(restore)) }),
+  const { runner, host, query } = await startClaude(t, {
+    config: limits,
+    hostedTools: hosted(() => 'e1'),
+    ...(restore && { restore }),
   })
-  const host = new ScriptedHost()
-  t.teardown(() => runner.close())
-  await runner.start(host)
   const successor = async () => {
     const snapshot = runner.snapshot!()
     await runner.close()
     return start(t, limits, snapshot)
   }
-  return { runner, host, successor, query: sdk.queries.at(-1)! }
+  return { runner, host, successor, query }
 }
 
 t.test('a budget is the session’s, however many agents it has had', async (t) => {

@@ -6,62 +6,28 @@ import type { PermissionMode } from '../../../schemas/permissions.js'
 import { isCertainToAsk } from '../../../src/engines/cli/claude/certain-asks.js'
 import { Gate } from '../../../src/engines/cli/claude/gate.js'
 import { RETURN_MS } from '../../../src/engines/cli/claude/parked-turn.js'
-import { cliEngine } from '../../../src/engines/cli/index.js'
-import type { AnsweredCall, HostedTools } from '../../../src/engines/hosted-tools.js'
+import type { AnsweredCall } from '../../../src/engines/hosted-tools.js'
 import type { PermissionDecision, RunnerSnapshot, SessionRunnerConfig } from '../../../src/engines/runner.js'
 import { deferred } from '../../../src/lib/deferred.js'
 import { until } from '../../fixtures/build.js'
+import { build, DEPLOY, hosted, script, sdk } from '../../fixtures/claude-engine.js'
 import { ok } from '../../fixtures/parked.js'
 import { ScriptedHost } from '../../fixtures/scripted-host.js'
 import { VirtualClock } from '../../fixtures/virtual-clock.js'
 
-const SDK = new URL('../../fixtures/scripted-claude-sdk.mjs', import.meta.url).href
-const sdk = (await import(SDK)) as {
-  queries: {
-    options: Record<string, unknown>
-    calls: unknown[]
-    prompts: { shouldQuery?: boolean }[]
-    interrupt(): Promise<void>
-  }[]
-  putOff: Map<string, object[]>
-}
-const DEPLOY = 'mcp__session-gateway__deploy'
-const deploy = { name: 'deploy', description: 'Deploys.', inputSchema: {} }
-
-const hosted = (newId: () => string, answer: HostedTools['answer'] = () => {}): HostedTools => ({
-  server: 'session-gateway',
-  tools: [deploy],
-  listed: Promise.resolve(),
-  find: (name) => (name === DEPLOY ? deploy : undefined),
-  execution: () => ({ executionId: newId() }),
-  answer,
-})
-
 async function start(t: Test, config: Partial<SessionRunnerConfig> = {}, restore?: RunnerSnapshot) {
   const clock = new VirtualClock()
-  const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'claude-')))
   const answered: AnsweredCall[] = []
   const hostedTools = hosted(
     () => `e${host.deferred.length + 1}`,
     (call) => void answered.push(call),
   )
-  const engine = cliEngine({ claudeSdk: SDK, clock, env: { PATH: process.env.PATH, HOME: cwd } })
-  const mcpServers = { 'session-gateway': { type: 'http' as const, url: 'http://127.0.0.1:9' } }
-  const runner = await engine({
-    sessionId: 'session-1',
-    config: { cwd, mcpServers, ...config },
-    profile: { name: 'p', engine: 'cli' },
-    bridge: { execute: () => Promise.reject(new Error('not here')) },
-    hostedTools,
-    ...(restore && { restore: JSON.parse(JSON.stringify(restore)) }),
-  })
-  const host = new ScriptedHost()
-  t.teardown(() => runner.close())
+  const built = await build(t, { config, hostedTools, clock, ...(restore && { restore }) })
+  const { runner, host } = built
   await runner.start(host)
-  return { runner, host, cwd, answered, clock, query: sdk.queries.at(-1)! }
+  return { ...built, answered, clock, query: sdk.queries.at(-1)! }
 }
 
-const script = (...steps: object[]) => JSON.stringify(steps)
 const stream = (type: string) => ({ type: 'stream_event', parent_tool_use_id: null, event: { type } })
 const calls = (...ids: string[]) => ({
   ...{ type: 'assistant', uuid: 'u', parent_tool_use_id: null },
