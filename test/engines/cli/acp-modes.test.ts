@@ -1,9 +1,8 @@
 import t, { type Test } from 'tap'
 import type { PermissionMode } from '../../../schemas/permissions.js'
-import { ACP_MODES, startAcp } from '../../fixtures/scripted-acp.js'
+import { ACP_MODES, script, startAcp } from '../../fixtures/scripted-acp.js'
 
 const start = (t: Test, options: Parameters<typeof startAcp>[1] = {}) => startAcp(t, { modes: ACP_MODES, ...options })
-const script = (...steps: object[]) => JSON.stringify(steps)
 
 t.test('who answers in which mode', async (t) => {
   const steps = script(

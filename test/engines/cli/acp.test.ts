@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { type CliEngineOptions, cliEngine } from '../../../src/engines/cli/index.js'
 import type { RunnerSnapshot, SessionRunnerConfig } from '../../../src/engines/runner.js'
 import { isRunning, whenGone } from '../../fixtures/processes.js'
-import { ACP_MODES, SCRIPTED_ACP } from '../../fixtures/scripted-acp.js'
+import { ACP_MODES, SCRIPTED_ACP, script } from '../../fixtures/scripted-acp.js'
 import { ScriptedHost } from '../../fixtures/scripted-host.js'
 
 interface World {
@@ -42,8 +42,6 @@ async function start(t: Test, world?: World) {
   await built.runner.start(built.host)
   return built
 }
-
-const script = (...steps: object[]) => JSON.stringify(steps)
 
 t.test('tells what it is before the first prompt, once', async (t) => {
   const { runner, host, cwd } = await start(t, { config: { mcpServers: { files: { command: 'x' } } } })
