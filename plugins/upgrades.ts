@@ -121,6 +121,10 @@ export function ownUpgrades(server: Server): Upgrades {
   const upgrades = new Upgrades()
   upgradesOf.set(server, upgrades)
   decideUpgrades(server)
+  // a host may be built anew around its server
+  server.on('listening', () => {
+    upgrades.haveEnded = false
+  })
   const emit = server.emit as (this: Server, event: string, ...args: unknown[]) => boolean
   // the only place before every listener, those of the host included, and of its other addresses
   server.emit = function (this: Server, event: string, ...args: unknown[]) {

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { Agent, request as httpRequest, ServerResponse } from 'node:http'
+import { Agent, createServer, request as httpRequest, type RequestListener, ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import websocket from '@fastify/websocket'
 import fastify, { type FastifyInstance } from 'fastify'
@@ -289,3 +289,23 @@ for (const [what, hasListener] of [
       t.match(answer, /\r\nretry-after: 5\r\n/)
     }
   })
+
+t.test('a server that listens again, for another host, has that one answer its upgrades', async (t) => {
+  const server = createServer()
+  const serverFactory = (handler: RequestListener) => server.removeAllListeners('request').on('request', handler)
+  const first = fastify({ serverFactory })
+  await first.register(gatewayPlugin, GATEWAY)
+  await first.listen({ port: 0 })
+  await first.close()
+
+  const own = new WebSocketServer({ noServer: true })
+  const second = fastify({ serverFactory })
+  t.teardown(() => second.close())
+  server.on('upgrade', (request, connection, head) =>
+    setImmediate(() => own.handleUpgrade(request, connection, head, (socket) => socket.send('{"type":"hello"}'))),
+  )
+  const url = await second.listen({ port: 0 })
+  const client = new TestClient(`${url.replace('http', 'ws')}/own`)
+  t.teardown(() => client.socket.terminate())
+  await client.until(() => client.frames.length > 0)
+})
