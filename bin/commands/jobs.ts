@@ -1,42 +1,14 @@
 import pc from 'picocolors'
-import type { Client, JobInfo, JobStatus, QueueStats } from '../../client/index.js'
+import type { Client, JobInfo, JobStatus } from '../../client/index.js'
 import { Away } from '../terminal/away.js'
+import { Board, JOB_COLUMNS, onScreen } from '../terminal/board.js'
 import { type ConnectionOptions, connect } from '../terminal/connection.js'
 import { CommandFailure, EXIT, offered } from '../terminal/exit.js'
 import { jobId } from '../terminal/find.js'
-import {
-  ago,
-  type Column,
-  count,
-  duration,
-  money,
-  note,
-  type OutputOptions,
-  print,
-  printList,
-  printOne,
-  renderTable,
-  safe,
-  when,
-} from '../terminal/output.js'
+import { count, money, note, type OutputOptions, print, printList, printOne, safe, when } from '../terminal/output.js'
 import { promptOf, type RunOptions, requestOf } from './run.js'
 
 type Options = ConnectionOptions & OutputOptions
-
-/** Jobs that have ended stay on the board as long. */
-const BOARD_ENDED = 5
-
-const COLUMNS: Column<JobInfo>[] = [
-  { title: 'id', of: ({ id }) => id.slice(0, 8) },
-  {
-    title: 'status',
-    of: ({ status, attempt, maxAttempts }) => (maxAttempts > 1 ? `${status} ${attempt}/${maxAttempts}` : status),
-  },
-  { title: 'profile', of: ({ profile }) => profile },
-  { title: 'created', of: ({ createdAt }) => ago(createdAt) },
-  { title: 'tokens', of: ({ usage }) => count(usage.tokens) },
-  { title: 'prompt', of: ({ prompt }) => prompt, isWide: true },
-]
 
 export interface SubmitOptions extends Options, RunOptions {
   attempts?: number
@@ -100,7 +72,7 @@ export async function list(options: Options & { status?: JobStatus; limit?: numb
         ? 'None of the jobs is like that. See all of them: session-gateway jobs ls'
         : 'There are no jobs. Submit one: session-gateway jobs submit "…"',
     )
-  printList(jobs, COLUMNS, options)
+  printList(jobs, JOB_COLUMNS, options)
 }
 
 export async function show(prefix: string, options: Options): Promise<void> {
@@ -156,21 +128,24 @@ export async function watch(prefix: string | undefined, options: Options): Promi
   })
   // not once: whoever hides the cursor ends the process by the signal when no listener is left by its turn
   process.on('SIGINT', leave)
-  let board: Awaited<ReturnType<typeof startBoard>> | undefined
+  const board = isBoard ? new Board(() => firstJobs(gateway, signal)) : undefined
+  let screen: Awaited<ReturnType<typeof onScreen>> | undefined
   let last: JobInfo | undefined
   try {
     // what is not there is waited for only where it was there before
     const first = only === undefined ? gateway.queue.stats({ signal }) : gateway.jobs.get(only, { signal })
     await withQueue<unknown>(first)
-    if (isBoard) board = await startBoard(gateway, signal)
+    if (board) screen = await onScreen(board)
     const following = gateway.queue.watch({ signal })
-    // the board has the screen to itself
-    if (!board) following.onConnection(away.onConnection)
+    // a board says it itself, and stays
+    following.onConnection(board ? board.onConnection : away.onConnection)
     for await (const frame of following) {
       if (frame.type === 'queue_attached' && only !== undefined) last = await gateway.jobs.get(only, { signal })
       if (frame.type === 'job_event' && (only === undefined || frame.event.job.id === only)) last = frame.event.job
-      if (board) await board.take(frame)
-      else if (frame.type === 'job_event' && (only === undefined || frame.event.job.id === only)) {
+      if (board) {
+        await board.take(frame)
+        screen?.draw()
+      } else if (frame.type === 'job_event' && (only === undefined || frame.event.job.id === only)) {
         const { type, job, progress } = frame.event
         if (options.output === 'json' || options.output === 'jsonl') print(JSON.stringify(frame.event))
         else print([job.id.slice(0, 8), type.slice(4), job.status, safe(progress?.preview ?? '')].join('  ').trimEnd())
@@ -181,7 +156,7 @@ export async function watch(prefix: string | undefined, options: Options): Promi
     if (!signal.aborted) throw error
   } finally {
     process.off('SIGINT', leave)
-    board?.stop()
+    screen?.stop()
   }
   if (failure) throw failure
   if (only === undefined) return
@@ -190,61 +165,6 @@ export async function watch(prefix: string | undefined, options: Options): Promi
   if (last.status === 'failed') throw new CommandFailure(last.error ?? 'The job failed.')
   if (last.status === 'canceled') throw new CommandFailure('The job was canceled.', EXIT.interrupted)
 }
-
-const BAR = 20
-
-/** What is done of what is known, as a bar. */
-function progressBar(done: number, all: number): string {
-  const filled = all === 0 ? 0 : Math.round((done / all) * BAR)
-  return `${pc.green('█'.repeat(filled))}${pc.dim('░'.repeat(BAR - filled))} ${done}/${all}`
-}
-
-async function startBoard(gateway: Client, signal: AbortSignal) {
-  const { default: logUpdate } = await import('log-update')
-  const jobs = new Map<string, JobInfo>()
-  const previews = new Map<string, string>()
-  let stats: QueueStats | undefined
-  const draw = () => {
-    const all = [...jobs.values()]
-    const open = all.filter(({ finishedAt }) => finishedAt === undefined).sort(byUrgency)
-    const ended = all.filter(({ finishedAt }) => finishedAt !== undefined).sort((a, b) => b.finishedAt! - a.finishedAt!)
-    const shown = [...open, ...ended.slice(0, BOARD_ENDED)].slice(0, Math.max(3, (process.stdout.rows || 24) - 4))
-    const columns: Column<JobInfo>[] = [
-      ...COLUMNS.slice(0, 3),
-      {
-        title: 'time',
-        of: ({ startedAt, finishedAt }) => (startedAt ? duration((finishedAt ?? Date.now()) - startedAt) : ''),
-      },
-      { title: 'now', of: (job) => previews.get(job.id) ?? job.error ?? job.prompt, isWide: true },
-    ]
-    const head = stats
-      ? `${stats.running}/${stats.maxConcurrency} running · ${stats.queued} queued · ${stats.parked} parked${stats.paused ? pc.yellow(' · paused: the daily budget is used up') : ''}`
-      : 'connecting…'
-    logUpdate(`${head}\n${progressBar(ended.length, all.length)}\n\n${renderTable(shown, columns)}`)
-  }
-  const timer = setInterval(draw, 1000)
-  return {
-    async take(frame: { type: string; stats?: QueueStats; event?: { job: JobInfo; progress?: { preview: string } } }) {
-      if (frame.stats) stats = frame.stats
-      if (frame.event) {
-        jobs.set(frame.event.job.id, frame.event.job)
-        if (frame.event.progress) previews.set(frame.event.job.id, frame.event.progress.preview)
-        if (frame.event.job.finishedAt !== undefined) previews.delete(frame.event.job.id)
-      }
-      // there is no replay
-      if (frame.type === 'queue_attached') for (const job of await firstJobs(gateway, signal)) jobs.set(job.id, job)
-      draw()
-    },
-    stop() {
-      clearInterval(timer)
-      logUpdate.done()
-    },
-  }
-}
-
-/** What runs is what a board is looked at for, and then what waits for somebody. */
-const URGENCY: JobStatus[] = ['running', 'parked', 'queued']
-const byUrgency = (a: JobInfo, b: JobInfo): number => URGENCY.indexOf(a.status) - URGENCY.indexOf(b.status)
 
 /** The newest, and of what is under way, which may be older than a page of them, too. */
 async function firstJobs(gateway: Client, signal: AbortSignal): Promise<JobInfo[]> {

@@ -18,8 +18,10 @@ t.test('whoever waits for a job is told that the gateway is away', { skip }, asy
     await client.jobs.submit({ session: { cwd: job!.cwd, prompt: 'Next' } })
     return watching.text.includes('"job_submitted"')
   })
+  const board = terminal(['jobs', 'watch'])
+  await board.shows('1/1 running')
   daemon.child.kill('SIGKILL')
-  for (const screen of [waiting, watching]) await screen.shows('The connection is lost. Trying again')
+  for (const screen of [waiting, watching, board]) await screen.shows('The connection is lost. Trying again')
 })
 
 t.test('Ctrl-C ends the turn, twice leaves, and the session is still there', { skip }, async (t) => {
