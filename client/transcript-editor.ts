@@ -115,6 +115,8 @@ export class TranscriptEditor {
         return
       }
       case 'session_closed':
+        this.#abandonCalls()
+        this.#items.abandonExecutions()
         this.#set({ closedReason: event.reason, streaming: [], waitingFor: { permissions: [], executions: [] } })
         return
       case 'plan_updated':
@@ -165,7 +167,7 @@ export class TranscriptEditor {
     numTurns,
     totalCostUsd,
   }: EventOf<'turn_completed'>): void {
-    for (const id of this.#now.openToolCalls) this.#items.changeTool(id, abandoned)
+    this.#abandonCalls()
     this.#items.push({
       kind: 'turn',
       seq,
@@ -177,7 +179,14 @@ export class TranscriptEditor {
       ...(result !== undefined && { result }),
       ...(errors && { errors }),
     })
-    this.#set({ streaming: [], openToolCalls: [], usage: sum(this.#now.usage, usage), numTurns, totalCostUsd })
+    this.#set({ streaming: [], usage: sum(this.#now.usage, usage), numTurns, totalCostUsd })
+  }
+
+  /** What has no result once its turn, or the session, is over gets none. */
+  #abandonCalls(): void {
+    if (this.#now.openToolCalls.length === 0) return
+    for (const id of this.#now.openToolCalls) this.#items.changeTool(id, abandoned)
+    this.#set({ openToolCalls: [] })
   }
 
   #onAsked({ request }: EventOf<'permission_requested'>): void {

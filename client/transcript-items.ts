@@ -39,6 +39,15 @@ export class TranscriptItemsEditor {
     if (index !== undefined) this.#items.set(index, { ...(this.#items.at(index) as ExecutionItem), ...outcome })
   }
 
+  /** Of a session that has ended: what it handed out has no result any more. */
+  abandonExecutions(): void {
+    for (let index = 0; index < this.#items.length; index++) {
+      const item = this.#items.at(index)!
+      if (item.kind === 'execution' && item.status === 'running')
+        this.#items.set(index, { ...item, status: 'abandoned' })
+    }
+  }
+
   /** The list with the changes; the original when there were none. */
   done(): ItemList<TranscriptItem> {
     const items = this.#items.done()

@@ -31,7 +31,7 @@ export interface ToolPermission {
 
 /**
  * `running`: has no result yet · `awaiting_approval`: is being asked about · `succeeded`, `failed`: has a result · `denied`: somebody, or a
- * rule, said no · `abandoned`: its turn ended without a result.
+ * rule, said no · `abandoned`: its turn, or the session, ended without a result.
  */
 export type ToolStatus = 'running' | 'awaiting_approval' | 'succeeded' | 'failed' | 'denied' | 'abandoned'
 
@@ -103,7 +103,8 @@ export interface ExecutionItem extends Item {
   kind: 'execution'
   executionId: string
   toolName: string
-  status: 'running' | 'succeeded' | 'failed'
+  /** `abandoned`: the session ended without a result. */
+  status: 'running' | 'succeeded' | 'failed' | 'abandoned'
   output?: ExecutionOutput
   error?: string
 }

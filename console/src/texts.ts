@@ -162,7 +162,12 @@ const transcript = {
     denied: 'denied',
     abandoned: 'left undone',
   },
-  execution: { running: 'handed out, waits for its result', succeeded: 'result came', failed: 'failed elsewhere' },
+  execution: {
+    running: 'handed out, waits for its result',
+    succeeded: 'result came',
+    failed: 'failed elsewhere',
+    abandoned: 'no result came',
+  },
   turnEnds: {
     success: 'Turn over',
     error_during_execution: 'Turn failed',

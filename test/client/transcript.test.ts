@@ -88,6 +88,28 @@ t.test('a call ends as denied, failed or abandoned when it does', async (t) => {
   t.match(transcript, { usage: { inputTokens: 3 }, numTurns: 1, totalCostUsd: 0.5 })
 })
 
+t.test('what is in progress when the session ends is abandoned', async (t) => {
+  const dispatched = (executionId: string) => event({ type: 'execution_dispatched', executionId, toolName: 'deploy' })
+  const transcript = foldTranscript([
+    call('a'),
+    call('b'),
+    asked('p', 'b'),
+    dispatched('x'),
+    dispatched('y'),
+    event({ type: 'execution_result', executionId: 'x', output: { type: 'text', value: 'done' } }),
+    event({ type: 'session_closed', reason: 'error' }),
+  ])
+  t.strictSame(
+    tools(transcript).map(({ status }) => status),
+    ['abandoned', 'abandoned'],
+  )
+  t.match(
+    transcript.items.toArray().filter(({ kind }) => kind === 'execution'),
+    [{ status: 'succeeded' }, { status: 'abandoned' }],
+  )
+  t.strictSame(transcript.openToolCalls, [])
+})
+
 t.test('the plan is the last that the agent told, and nothing else changes with it', async (t) => {
   const planned = (...statuses: string[]) =>
     event({ type: 'plan_updated', entries: statuses.map((status, step) => ({ content: `step ${step}`, status })) })
