@@ -68,6 +68,14 @@ t.test('of a terminal the colours stay, and nothing that hides', async (t) => {
     runsOf('\u001b[38;5;1mx\u001b[38;2;1;2;3my\u001b[48;5;200mz').map(({ style }) => style),
     ['fg1'],
   )
+  const styles = (text: string) => runsOf(text).map(({ style }) => style)
+  t.strictSame(styles('\u001b[38:5:1mx\u001b[4:3my\u001b[4:0mz'), ['fg1', 'fg1 u', 'fg1'], 'what colons keep together')
+  t.strictSame(
+    styles('\u001b[38:2::255:0:1mx\u001b[48:2::4:3:1my\u001b[58:2::1:3:4mz'),
+    [''],
+    'no part of a colour is a style',
+  )
+  t.strictSame(styles('\u001b[58;5;1mx\u001b[58;2;1;3;4my'), [''], 'nor of the colour of a line')
   t.ok(runsOf('\u001b[31mx\u001b[32my'.repeat(50_000)).length <= 5_001, 'and not without end')
 })
 

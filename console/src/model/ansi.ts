@@ -32,24 +32,24 @@ export function runsOf(text: string): Run[] {
   for (const match of text.matchAll(SGR)) {
     push(text.slice(from, match.index))
     from = match.index + match[0].length
-    const codes = (match[1] ?? '').split(/[;:]/).map(Number)
-    for (let at = 0; at < codes.length; at++) {
-      const code = codes[at]!
+    const given = (match[1] ?? '').split(';')
+    for (let at = 0; at < given.length; at++) {
+      // what belongs to a code stands behind it with colons, `38:5:1`, or as the next ones, `38;5;1`
+      const [code = 0, ...own] = given[at]!.split(':').map(Number)
       if (code === 0) [foreground, isBold, isItalic, isUnderlined] = [-1, false, false, false]
       else if (code === 1) isBold = true
       else if (code === 3) isItalic = true
-      else if (code === 4) isUnderlined = true
+      else if (code === 4) isUnderlined = own[0] !== 0
       else if (code === 22) isBold = false
       else if (code === 23) isItalic = false
       else if (code === 24) isUnderlined = false
       else if (code === 39) foreground = -1
       else if (code >= 30 && code <= 37) foreground = code - 30
       else if (code >= 90 && code <= 97) foreground = code - 90
-      else if (code === 38 || code === 48) {
-        const isIndexed = codes[at + 1] === 5
-        const index = codes[at + 2] ?? 0
-        if (isIndexed && code === 38) foreground = index < 16 ? index % 8 : -1
-        at += isIndexed ? 2 : 4
+      else if (code === 38 || code === 48 || code === 58) {
+        const [way, index = 0] = own.length > 0 ? own : given.slice(at + 1, at + 3).map(Number)
+        if (way === 5 && code === 38) foreground = index < 16 ? index % 8 : -1
+        if (own.length === 0) at += way === 5 ? 2 : 4
       }
     }
   }
