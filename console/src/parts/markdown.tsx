@@ -4,6 +4,7 @@ import { safeLink } from '../model/links.js'
 import { visible } from '../model/visible.js'
 import { Code } from './code.js'
 import { memo } from './memo.js'
+import { useReached } from './scrolling.js'
 import { Text } from './untrusted.js'
 
 /** What is longer is shown as it is: nobody reads it for its headings, and parsing it would be felt. */
@@ -58,48 +59,44 @@ function block(token: MarkedToken, depth: number): ComponentChildren {
     case 'blockquote':
       return <blockquote dir="auto">{blocks(token.tokens, depth + 1)}</blockquote>
     case 'list': {
-      const items = token.items.map((item) => (
-        <li dir="auto">
-          {item.task && <span>{item.checked ? '☑ ' : '☐ '}</span>}
-          {blocks(item.tokens, depth + 1)}
-        </li>
-      ))
-      return token.ordered ? <ol start={Number(token.start) || 1}>{items}</ol> : <ul>{items}</ul>
+      const items = token.items.map((item) => <li dir="auto">{blocks(item.tokens, depth + 1)}</li>)
+      return token.ordered ? <ol start={token.start === '' ? 1 : token.start}>{items}</ol> : <ul>{items}</ul>
     }
     case 'table':
       return <Table token={token} depth={depth} />
     case 'hr':
       return <hr />
     case 'checkbox':
-      return null
+      return inline(token, depth)
     default:
       return <p>{visible(token.raw)}</p>
   }
 }
 
-const Table = ({ token, depth }: { token: Tokens.Table; depth: number }) => (
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard
-  <div class="scroll-x" tabIndex={0}>
-    <table>
-      <thead>
-        <tr>
-          {token.header.map((cell) => (
-            <th scope="col">{inlines(cell.tokens, depth)}</th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {token.rows.map((row) => (
+function Table({ token, depth }: { token: Tokens.Table; depth: number }) {
+  return (
+    <div class="scroll-x" ref={useReached<HTMLDivElement>()}>
+      <table>
+        <thead>
           <tr>
-            {row.map((cell) => (
-              <td>{inlines(cell.tokens, depth)}</td>
+            {token.header.map((cell) => (
+              <th scope="col">{inlines(cell.tokens, depth)}</th>
             ))}
           </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
-)
+        </thead>
+        <tbody>
+          {token.rows.map((row) => (
+            <tr>
+              {row.map((cell) => (
+                <td>{inlines(cell.tokens, depth)}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
 
 const inlines = (tokens: readonly Token[] | undefined, depth: number): ComponentChildren =>
   tokens?.map((token) => inline(token as MarkedToken, depth + 1))
@@ -122,6 +119,9 @@ function inline(token: MarkedToken, depth: number): ComponentChildren {
       return <br />
     case 'link':
       return <Link address={token.href}>{inlines(token.tokens, depth)}</Link>
+    // within a paragraph where lines lie between the tasks
+    case 'checkbox':
+      return token.checked ? '☑ ' : '☐ '
     case 'image':
       return <Link address={token.href}>{visible(token.text || token.href)}</Link>
     default:

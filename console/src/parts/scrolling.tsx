@@ -1,4 +1,4 @@
-import type { ComponentProps } from 'preact'
+import type { ComponentProps, RefObject } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 
 /** Told of each one when it is first drawn and when its size changes, after the browser has laid it out. */
@@ -11,9 +11,9 @@ const sizes = new ResizeObserver((entries) => {
   }
 })
 
-/** Text that may be higher than its limit: it is reached by keyboard then, and no stop on the way of the Tab key otherwise. */
-export function Scrolling(given: Omit<ComponentProps<'pre'>, 'ref' | 'tabIndex'>) {
-  const ref = useRef<HTMLPreElement>(null)
+/** For what may be larger than its place: it is reached by keyboard then, and no stop on the way of the Tab key otherwise. */
+export function useReached<E extends HTMLElement>(): RefObject<E | null> {
+  const ref = useRef<E>(null)
   useLayoutEffect(() => {
     const element = ref.current
     if (!element) return
@@ -21,5 +21,10 @@ export function Scrolling(given: Omit<ComponentProps<'pre'>, 'ref' | 'tabIndex'>
     sizes.observe(element)
     return () => sizes.unobserve(element)
   })
-  return <pre ref={ref} {...given} />
+  return ref
 }
+
+/** Text that may be higher than its limit. */
+export const Scrolling = (given: Omit<ComponentProps<'pre'>, 'ref' | 'tabIndex'>) => (
+  <pre ref={useReached<HTMLPreElement>()} {...given} />
+)
