@@ -40,38 +40,64 @@ interface Call {
 const PASSING = new Set([429, 503])
 const MAX_TRIES = 3
 const MAX_WAIT_MS = 30_000
+/** So long may an answer take; a connection that says nothing for longer is taken for dead. */
+const TIMEOUT_MS = 60_000
 
 /**
  * What the client has no method for: one request, and the same errors.
  * @param path below the API's base: `/usage`
  */
-export async function answered(
+export async function answered<T>(
   method: 'GET' | 'POST' | 'DELETE',
   path: string,
-  { query = {}, body, signal, accept = 'application/json' }: Call = {},
-): Promise<Response> {
+  { query = {}, body, signal, accept = 'application/json' }: Call,
+  read: (response: Response) => Promise<T>,
+): Promise<T> {
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value))
+  const init: RequestInit = {
+    method,
+    credentials: 'same-origin',
+    // one that is followed takes a token to wherever it points
+    redirect: 'manual',
+    headers: { accept, ...(body !== undefined && { 'content-type': 'application/json' }) },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  }
   for (let tries = 1; ; tries++) {
-    const response = await watchedFetch(`${apiBase}${path}${search.size > 0 ? `?${search}` : ''}`, {
-      method,
-      credentials: 'same-origin',
-      // one that is followed takes a token to wherever it points
-      redirect: 'manual',
-      headers: { accept, ...(body !== undefined && { 'content-type': 'application/json' }) },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-      ...(signal && { signal }),
-    }).catch((cause: unknown) => {
-      signal?.throwIfAborted()
-      throw new GatewayError(texts.shell.noAnswer, { status: 0, code: UNREACHABLE, cause })
+    const answer = await inTime(signal, async (signal) => {
+      const response = await watchedFetch(`${apiBase}${path}${search.size > 0 ? `?${search}` : ''}`, {
+        ...init,
+        signal,
+      })
+      return response.ok ? { content: await read(response) } : { response, refusal: await told(response) }
     })
-    if (response.ok) return response
+    if ('content' in answer) return answer.content
+    const { response, refusal } = answer
     const seconds = Number(response.headers.get('retry-after') ?? 1)
     const waitMs = Number.isFinite(seconds) ? Math.max(0, seconds * 1000) : 1000
-    if (method !== 'GET' || !PASSING.has(response.status) || tries === MAX_TRIES || waitMs > MAX_WAIT_MS)
-      throw await told(response)
+    if (method !== 'GET' || !PASSING.has(response.status) || tries === MAX_TRIES || waitMs > MAX_WAIT_MS) throw refusal
     await new Promise((resolve) => setTimeout(resolve, waitMs))
     signal?.throwIfAborted()
+  }
+}
+
+/** An answer and the reading of it. @throws GatewayError when none comes */
+async function inTime<T>(signal: AbortSignal | undefined, ask: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const aborter = new AbortController()
+  const giveUp = (): void => aborter.abort()
+  signal?.throwIfAborted()
+  signal?.addEventListener('abort', giveUp)
+  const timer = setTimeout(giveUp, TIMEOUT_MS)
+  try {
+    return await ask(aborter.signal)
+  } catch (cause) {
+    signal?.throwIfAborted()
+    throw cause instanceof GatewayError
+      ? cause
+      : new GatewayError(texts.shell.noAnswer, { status: 0, code: UNREACHABLE, cause })
+  } finally {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', giveUp)
   }
 }
 
@@ -84,14 +110,15 @@ async function told(response: Response): Promise<GatewayError> {
 }
 
 /** The JSON of its answer; undefined when there is none. */
-export async function request<T>(method: 'GET' | 'POST' | 'DELETE', path: string, call?: Call): Promise<T> {
-  const text = await (await answered(method, path, call)).text()
-  try {
-    return (text ? JSON.parse(text) : undefined) as T
-  } catch (cause) {
-    throw strange(cause)
-  }
-}
+export const request = <T>(method: 'GET' | 'POST' | 'DELETE', path: string, call: Call = {}): Promise<T> =>
+  answered(method, path, call, async (response) => {
+    const text = await response.text()
+    try {
+      return (text ? JSON.parse(text) : undefined) as T
+    } catch (cause) {
+      throw strange(cause)
+    }
+  })
 
 /** An answer of success that no gateway gives. */
 export const strange = (cause?: unknown): GatewayError =>

@@ -14,8 +14,8 @@ export function Download({ from, to }: { from: string; to: string }) {
     error.value = undefined
     try {
       const query = { from, to, by: 'day,profile,agent,person' }
-      const response = await answered('GET', '/usage', { query, accept: 'text/csv' })
-      save(`usage-${from}-${to}.csv`, await response.blob())
+      const csv = await answered('GET', '/usage', { query, accept: 'text/csv' }, (response) => response.blob())
+      save(`usage-${from}-${to}.csv`, csv)
     } catch (failure) {
       error.value = failure
     }

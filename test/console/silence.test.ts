@@ -1,0 +1,39 @@
+import t from 'tap'
+import { buildServer, SOME_CWD } from '../fixtures/build.js'
+import {
+  buildConsole,
+  closeBrowserAfter,
+  goTo,
+  isLive,
+  openConsole,
+  skipWithoutChromium,
+} from '../fixtures/console-browser.js'
+
+closeBrowserAfter(t)
+const skip = skipWithoutChromium
+if (!skip) buildConsole()
+
+const { url, call, engine } = await buildServer(t, { console: true, script: {} })
+
+t.test('a part of a log that never comes is given up, and can be asked for again', { skip }, async (t) => {
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', prompt: 'Begin' })
+  engine.last.say('There after all')
+  const { page } = await openConsole(t, `${url}/v1/console/`, { loses: true })
+  await isLive(page)
+  await page.clock.install()
+  // as behind something that has silently stopped to forward
+  let isSilent = true
+  let ask = (): void => {}
+  const isAsked = new Promise<void>((resolve) => {
+    ask = resolve
+  })
+  await page.route('**/v1/sessions/*/events?*', (route) => (isSilent ? ask() : route.continue()))
+  await goTo(page, `#/sessions/${json.id}`)
+  await isAsked
+  await page.clock.fastForward(60_000)
+  const again = page.locator('.transcript').getByRole('button', { name: 'Try again' })
+  await again.waitFor()
+  isSilent = false
+  await again.click()
+  await page.getByRole('log').getByText('There after all').waitFor()
+})
