@@ -48,6 +48,29 @@ const rows = (page: Page) => page.locator('.session-row')
 /** Comes back to the window, which makes it read the list again. */
 const looks = (page: Page) => page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
 
+t.test('a list of sessions that somebody leaves open does not grow without an end', { skip }, async (t) => {
+  const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'inbox' })
+  const given = { length: 150, most: 100 }
+  await lists(page, 'sessions', session, given)
+  await isLive(page)
+  await page.goto(`${url}/v1/console/#/sessions`)
+  await rows(page).nth(99).waitFor()
+  const counts: number[] = []
+  for (let times = 0; times < 13; times++) {
+    given.length += 80
+    await looks(page)
+    await rows(page)
+      .first()
+      .getByText(`Session ${given.length - 1}.`, { exact: true })
+      .waitFor()
+    counts.push(await rows(page).count())
+  }
+  t.equal(Math.max(...counts), 980)
+  t.equal(counts.at(-1), 180, 'it has begun anew')
+  await loadAll(page)
+  t.equal(await rows(page).count(), given.length, 'and has no hole')
+})
+
 t.test('more new sessions than a page has leave no hole in the list', { skip }, async (t) => {
   const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'inbox' })
   const given = { length: 150, most: 100 }

@@ -1,5 +1,6 @@
 import t from 'tap'
-import type { SessionInfo } from '../../client/index.js'
+import type { SessionInfo, SessionNotification } from '../../client/index.js'
+import { withLast } from '../../console/src/model/last-told.js'
 import { type Listed, withEarlier, withTold } from '../../console/src/model/session-list.js'
 
 const session = (id: string, createdAt: number, lastSeq = 1) => ({ id, createdAt, lastSeq }) as SessionInfo
@@ -22,4 +23,20 @@ t.test('an earlier page comes after the one before it, and in front of what was 
   t.equal(all.get('a')?.lastSeq, 7, 'what is known of it is newer')
   const chance = listed(session('d', 4), session('c', 3), session('0', 0))
   t.equal(idsOf(withEarlier(chance, page, new Set(['d', 'c']))), 'dcba0')
+})
+
+t.test('what was told last is known of each session, and not of all that ever were', async (t) => {
+  const told = (sessionId: string, ts: number) =>
+    ({ sessionId, ts, preview: `${sessionId} at ${ts}` }) as SessionNotification
+  const texts = (all: ReadonlyMap<string, SessionNotification>) => [...all.values()].map(({ preview }) => preview)
+  let all: ReadonlyMap<string, SessionNotification> = new Map()
+  for (const [id, ts] of [
+    ['a', 1],
+    ['b', 2],
+    ['a', 3],
+    ['a', 2],
+  ] as const)
+    all = withLast(all, told(id, ts), 2)
+  t.strictSame(texts(all), ['b at 2', 'a at 3'])
+  t.strictSame(texts(withLast(all, told('c', 4), 2)), ['a at 3', 'c at 4'])
 })

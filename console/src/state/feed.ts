@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 import type { InboxCount, NotificationItem, SessionNotification } from '../../../client/index.js'
 import { client } from '../api.js'
+import { type LastTold, withLast } from '../model/last-told.js'
 import { LinkState } from './link.js'
 import { NOBODY, noteEnd } from './me.js'
 
@@ -30,13 +31,11 @@ export function onFeed(listener: Listener): () => void {
   return () => listeners.delete(listener)
 }
 
-/** The last thing that was told of each session, newest wins. */
-export const lastTold = signal<ReadonlyMap<string, SessionNotification>>(new Map())
+/** The last thing that was told of each session. */
+export const lastTold = signal<LastTold>(new Map())
 
 function tell(notification: SessionNotification): void {
-  const known = lastTold.value.get(notification.sessionId)
-  if (known && known.ts > notification.ts) return
-  lastTold.value = new Map(lastTold.value).set(notification.sessionId, notification)
+  lastTold.value = withLast(lastTold.value, notification)
 }
 
 let aborter: AbortController | undefined

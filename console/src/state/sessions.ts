@@ -7,6 +7,8 @@ import { feedLink, onFeed } from './feed.js'
 const PAGE = 100
 /** What the feed does not tell of, such as a session that another client starts, is seen so often. */
 const REFRESH_MS = 15_000
+/** As many are kept beside those that were asked for: where a queue is at work new ones come for as long as somebody looks. */
+const MAX_KEPT = 1_000
 
 const known = signal<Listed>(new Map())
 /** All that are loaded, newest first. */
@@ -22,6 +24,9 @@ let pages: Pages<SessionInfo> | undefined
 let newest: ReadonlySet<string> = new Set()
 /** The ids on the page that `pages` goes on after. */
 let reached: ReadonlySet<string> = new Set()
+
+/** More than so many begin anew with the newest page, and the rest is there to be loaded. */
+let most = MAX_KEPT
 
 /** What was told while a page is on its way, which may be older; undefined: it is gone. */
 let meanwhile: Map<string, SessionInfo | undefined> | undefined
@@ -62,14 +67,17 @@ async function readNewest(told: ReadonlyMap<string, SessionInfo | undefined>): P
   const page: SessionInfo[] = value ?? []
   const isWhole = fresh.isAtEnd
   let all = withNewest(known.value, page, isWhole)
+  const isFull = all.size > most
+  if (isFull) all = withNewest(new Map(), page, isWhole)
   for (const [id, session] of told) all = session ? withTold(all, session) : without(all, id)
   known.value = all
   // more than a page of new ones lie between it and what was read before: what is earlier begins after it once more
   const isApart = !isWhole && !page.some(({ id }) => newest.has(id))
   newest = idsOf(page)
-  if (!pages || isApart) {
+  if (!pages || isApart || isFull) {
     pages = fresh
     reached = newest
+    if (isFull) most = MAX_KEPT
     listing.value = { isLoaded: true, hasMore: !isWhole }
   } else listing.value = { isLoaded: true, hasMore: listing.value.hasMore }
 }
@@ -88,6 +96,7 @@ export async function loadEarlier(): Promise<void> {
     }
     known.value = withEarlier(known.value, next.value, reached)
     reached = idsOf(next.value)
+    most += next.value.length
     listing.value = { isLoaded: true, hasMore: !from?.isAtEnd }
   } catch (error) {
     listing.value = { ...listing.value, error }
@@ -97,6 +106,8 @@ export async function loadEarlier(): Promise<void> {
 function onItem(item: NotificationItem): void {
   if (item.type === 'gap') void refreshSessions()
   else if (item.type === 'notification') keepSession(item.notification.session)
+  // also where nobody looks: a window in the background reads nothing by itself
+  if (known.value.size > most) void refreshSessions()
 }
 
 /** Keeps the list as it is at the gateway, for as long as somebody looks at it. @returns a function that ends it */
