@@ -36,7 +36,8 @@ export function Dialog({
       queueMicrotask(() => {
         // Chromium gives no keys to a field that had the focus when a dialog over it went
         if (document.activeElement === before) before?.blur()
-        before?.focus()
+        const back = before?.isConnected ? before : document.querySelector<HTMLElement>('main h1')
+        back?.focus()
       })
   }, [])
   useLayoutEffect(() => {

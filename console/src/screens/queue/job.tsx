@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import type { GatewayError, JobInfo, SessionInfo, WebhookDelivery } from '../../../../client/index.js'
 import { client } from '../../api.js'
 import { isOver } from '../../model/board.js'
@@ -7,7 +7,7 @@ import { count, duration, money } from '../../model/format.js'
 import { Confirm } from '../../parts/confirm.js'
 import { Fact } from '../../parts/fact.js'
 import { Members } from '../../parts/members.js'
-import { Empty, Failure, Loading } from '../../parts/notice.js'
+import { Empty, Failure, Loading, Underway } from '../../parts/notice.js'
 import { Page } from '../../parts/page.js'
 import { Time } from '../../parts/time.js'
 import { Line, Text } from '../../parts/untrusted.js'
@@ -33,6 +33,8 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
   const refusal = useSignal<unknown>(undefined)
   const doing = useSignal<'cancel' | 'again' | undefined>(undefined)
   const tries = useSignal(0)
+  const isCanceling = useSignal(false)
+  const canceler = useRef<HTMLButtonElement>(null)
   const known = state.jobs.value.get(id)
   // what an event told has the beginning of the prompt only
   const job = known && read.value ? { ...known, prompt: read.value.prompt } : read.value
@@ -59,16 +61,27 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
     return () => aborter.abort()
   }, [id, news.current, tries.value])
 
+  const isAtCancel = canceler.current !== null && canceler.current === document.activeElement
+  const hasEnded = job !== undefined && isOver(job)
+  useLayoutEffect(() => {
+    // what it was on goes with the end of the job
+    if (hasEnded && isAtCancel) document.querySelector<HTMLElement>('main h1')?.focus()
+  }, [hasEnded])
+
   const close = (): void => {
     doing.value = undefined
   }
   const cancel = async (): Promise<void> => {
     close()
+    if (isCanceling.value) return
+    isCanceling.value = true
     refusal.value = undefined
     try {
       state.keep(await client.jobs.cancel(id))
     } catch (failure) {
       refusal.value = failure
+    } finally {
+      isCanceling.value = false
     }
   }
   const retry = (): void => {
@@ -96,8 +109,9 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
           <button type="button" onClick={() => (doing.value = 'again')}>
             {says.again}
           </button>
-          {!isOver(job) && (
-            <button type="button" class="danger" onClick={() => (doing.value = 'cancel')}>
+          {isCanceling.value && <Underway />}
+          {!hasEnded && (
+            <button ref={canceler} type="button" class="danger" onClick={() => (doing.value = 'cancel')}>
               {says.cancel}
             </button>
           )}

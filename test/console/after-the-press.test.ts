@@ -1,0 +1,85 @@
+import type { Locator, Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { buildServer, SOME_CWD } from '../fixtures/build.js'
+import { buildConsole as buildGuarded } from '../fixtures/console.js'
+import {
+  buildConsole,
+  closeBrowserAfter,
+  isLive,
+  openConsole,
+  skipWithoutChromium,
+} from '../fixtures/console-browser.js'
+
+closeBrowserAfter(t)
+const skip = skipWithoutChromium
+if (!skip) buildConsole()
+
+const { url, call, engine } = await buildServer(t, { console: true, script: {}, queue: { maxConcurrency: 1 } })
+const open = (t: Test, at: string) => openConsole(t, `${url}/v1/console/`, { at })
+const focused = (page: Page, what: Locator) => what.and(page.locator(':focus')).waitFor()
+const underway = (page: Page) => page.getByText('Waits for the gateway…')
+
+/** Keeps back what is asked in this way. @returns what lets it go */
+async function holds(page: Page, pattern: string, isMeant: (method: string, url: URL) => boolean): Promise<() => void> {
+  let release = (): void => {}
+  const released = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  await page.route(pattern, async (route) => {
+    if (isMeant(route.request().method(), new URL(route.request().url()))) await released
+    await route.continue()
+  })
+  return release
+}
+
+/** A job that goes on until the test ends it, with its page. */
+async function job(t: Test) {
+  const session = { cwd: SOME_CWD, profile: 'scripted', prompt: 'Tides' }
+  const { json } = await call('POST', '/jobs', { session })
+  const { page } = await open(t, `queue/${json.id}`)
+  await page.locator('.job-running').waitFor()
+  return { page, cancel: page.getByRole('button', { name: 'Cancel job' }) }
+}
+
+t.test('canceling a job says that it waits, and the focus goes on when it is canceled', { skip }, async (t) => {
+  const { page, cancel } = await job(t)
+  const release = await holds(page, '**/v1/jobs/*', (method) => method === 'DELETE')
+  await cancel.press('Enter')
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel job' }).press('Enter')
+  await underway(page).waitFor()
+  await focused(page, cancel)
+  release()
+  await page.locator('.job-canceled').waitFor()
+  await focused(page, page.getByRole('heading', { name: 'Job', exact: true }))
+  t.equal(await underway(page).count(), 0)
+})
+
+t.test(
+  'the focus goes on when a job ends by itself, also while it is asked whether to cancel it',
+  { skip },
+  async (t) => {
+    for (const isAsked of [false, true]) {
+      const { page, cancel } = await job(t)
+      await isLive(page)
+      if (isAsked) await cancel.press('Enter')
+      else await cancel.focus()
+      engine.last.complete()
+      await page.locator('.job-succeeded').waitFor()
+      if (isAsked) await page.keyboard.press('Escape')
+      await focused(page, page.getByRole('heading', { name: 'Job', exact: true }))
+    }
+  },
+)
+
+t.test('signing out says that it waits', { skip }, async (t) => {
+  const { url } = await buildGuarded(t)
+  const { page } = await openConsole(t, `${url}/v1/console/`)
+  await page.getByLabel('Token').fill('token-of-ann')
+  await page.keyboard.press('Enter')
+  await isLive(page)
+  const release = await holds(page, '**/v1/console/sessions/*', (method) => method === 'DELETE')
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await underway(page).waitFor()
+  release()
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+})
