@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
 import { buildConsole as buildGuarded } from '../fixtures/console.js'
 import {
+  allAnswered,
   buildConsole,
   closeBrowserAfter,
   isLive,
@@ -82,4 +83,25 @@ t.test('signing out says that it waits', { skip }, async (t) => {
   await underway(page).waitFor()
   release()
   await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+})
+
+t.test('what is opened while the beginning of a session is fetched stays', { skip }, async (t) => {
+  const body = { cwd: SOME_CWD, profile: 'scripted', title: 'Long', prompt: 'Begin' }
+  const { json } = await call('POST', '/sessions', body)
+  for (let line = 0; line < 300; line++) engine.last.say(`Line ${line}`)
+  const { page } = await open(t, `sessions/${json.id}`)
+  await page.getByText('Line 299').waitFor()
+  await allAnswered(page)
+  const release = await holds(page, '**/events?*', (_, { searchParams }) => searchParams.get('afterSeq') === '0')
+  const dialog = page.getByRole('dialog')
+  const actions = page.getByRole('button', { name: 'Actions' })
+  await actions.click()
+  await dialog.getByRole('button', { name: 'Go to the beginning' }).click()
+  if (await dialog.isVisible()) await page.keyboard.press('Escape')
+  await actions.click()
+  await dialog.getByRole('button', { name: 'Rename' }).click()
+  await dialog.getByLabel('Title').fill('Half a na')
+  release()
+  await page.getByText('Line 0', { exact: true }).waitFor()
+  t.equal(await dialog.getByLabel('Title').inputValue(), 'Half a na')
 })

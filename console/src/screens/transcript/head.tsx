@@ -211,7 +211,14 @@ function Actions({ state, session, asking, onBegin }: ActionsProps) {
           <button type="button" onClick={() => void save('json', 'download')()}>
             {says.downloadJson}
           </button>
-          <button type="button" onClick={() => void onBegin().then(close)}>
+          <button
+            type="button"
+            onClick={() => {
+              // at once: by the time that it is there, another one may be open
+              close()
+              void onBegin()
+            }}
+          >
             {says.toBegin}
           </button>
           {(['rename', 'end', 'remove'] as const).map(
