@@ -105,3 +105,23 @@ t.test('what is opened while the beginning of a session is fetched stays', { ski
   await page.getByText('Line 0', { exact: true }).waitFor()
   t.equal(await dialog.getByLabel('Title').inputValue(), 'Half a na')
 })
+
+t.test('Escape that gives up what is being composed gives up nothing else', { skip }, async (t) => {
+  const body = { cwd: SOME_CWD, profile: 'scripted', prompt: 'Begin', approvalTimeoutMs: 0 }
+  const { json } = await call('POST', '/sessions', body)
+  const request = { toolName: 'Bash', toolUseId: 't', input: { command: 'npm test' } }
+  void engine.last.host.requestPermission(request).catch(() => {})
+  const { page } = await open(t, `sessions/${json.id}`)
+  await page.getByRole('button', { name: 'Deny…' }).click()
+  const composes = (field: Locator) =>
+    field.dispatchEvent('keydown', { key: 'Escape', isComposing: true, bubbles: true, cancelable: true })
+  const reason = page.getByLabel('Reason')
+  await composes(reason)
+  t.ok(await reason.isVisible())
+  await reason.press('Escape')
+  await reason.waitFor({ state: 'detached' })
+  await page.getByRole('button', { name: 'Find in transcript' }).click()
+  const search = page.getByRole('searchbox')
+  await composes(search)
+  t.ok(await search.isVisible())
+})

@@ -52,7 +52,8 @@ export function Deny({
         deny()
       }}
       onKeyDown={(event) => {
-        if (event.key !== 'Escape') return
+        // what is being composed is given up by it first
+        if (event.key !== 'Escape' || event.isComposing) return
         event.preventDefault()
         onCancel()
       }}

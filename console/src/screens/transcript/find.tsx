@@ -65,7 +65,7 @@ export function Find({ state, onGo, onClose }: FindProps) {
       ref={element}
       class="find"
       onKeyDown={(event) => {
-        if (event.key === 'Escape') onClose()
+        if (event.key === 'Escape' && !event.isComposing) onClose()
       }}
     >
       <div class="form-row">
