@@ -10,7 +10,7 @@ const SUBTYPES: readonly unknown[] = TurnSubtype.anyOf.map((subtype) => subtype.
 
 /** Without one of these an event says nothing; whoever reads it does without others. */
 const SAYING: ReadonlySet<string> = new Set([
-  ...['message', 'message.content', 'executionId'],
+  ...['message', 'message.content', 'executionId', 'toolName', 'path'],
   ...['delta', 'delta.type', 'delta.text', 'delta.json'],
 ])
 

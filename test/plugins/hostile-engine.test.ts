@@ -151,6 +151,23 @@ t.test('what an event lacks is told of, and the event is kept as it is', async (
   t.match(foldTranscript(events).items.toArray().at(-1), { parts: [{ text: 'short' }] })
 })
 
+t.test('a file without a path, and work without a name, say nothing that could be shown', async (t) => {
+  const { call, engine } = await buildServer(t)
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })
+  for (const odd of [
+    { type: 'file_delivered', path: null, bytes: 5 },
+    { type: 'file_delivered', bytes: 5 },
+    { type: 'execution_dispatched', executionId: 'x' },
+  ])
+    engine.last.host.emit(odd as never)
+  const { events } = (await call('GET', `/sessions/${json.id}/events`)).json
+  t.match(events.slice(-3), [
+    { type: 'engine_event', payload: { type: 'file_delivered' } },
+    { type: 'engine_event', payload: { type: 'file_delivered' } },
+    { type: 'engine_event', payload: { executionId: 'x' } },
+  ])
+})
+
 t.test('null for what may be left out is as good as nothing', async (t) => {
   const { call, engine } = await buildServer(t)
   const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })
