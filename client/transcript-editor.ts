@@ -67,7 +67,7 @@ export class TranscriptEditor {
         this.#set({ status: event.status, statusDetail: event.detail })
         return
       case 'capabilities':
-        this.#set({ capabilities: { models: event.models, commands: event.commands } })
+        this.#set({ capabilities: { models: objects(event.models), commands: objects(event.commands) } })
         return
       case 'model_changed':
         this.#set({ model: event.model })
@@ -98,7 +98,7 @@ export class TranscriptEditor {
         this.#onSettled(event.executionId, { status: 'succeeded', output: event.output })
         return
       case 'execution_failed':
-        this.#onSettled(event.executionId, { status: 'failed', error: event.error })
+        this.#onSettled(event.executionId, { status: 'failed', error: words(event.error) })
         return
       case 'file_delivered':
         this.#onFile(event)
@@ -111,7 +111,7 @@ export class TranscriptEditor {
         return
       case 'session_error': {
         const { seq, ts, message, code } = event
-        this.#items.push({ kind: 'error', seq, ts, message, ...(code !== undefined && { code }) })
+        this.#items.push({ kind: 'error', seq, ts, message: words(message), ...(code !== undefined && { code }) })
         return
       }
       case 'session_closed':
@@ -120,7 +120,7 @@ export class TranscriptEditor {
         this.#set({ closedReason: event.reason, streaming: [], waitingFor: { permissions: [], executions: [] } })
         return
       case 'plan_updated':
-        this.#set({ plan: event.entries ?? [] })
+        this.#set({ plan: objects(event.entries) })
     }
   }
 
@@ -174,12 +174,17 @@ export class TranscriptEditor {
       ts,
       subtype,
       isError,
-      durationMs,
-      usage,
+      durationMs: amount(durationMs),
+      usage: sum({}, usage),
       ...(result !== undefined && { result }),
-      ...(errors && { errors }),
+      ...(Array.isArray(errors) && { errors: errors.map(words) }),
     })
-    this.#set({ streaming: [], usage: sum(this.#now.usage, usage), numTurns, totalCostUsd })
+    this.#set({
+      streaming: [],
+      usage: sum(this.#now.usage, usage),
+      numTurns: amount(numTurns),
+      totalCostUsd: amount(totalCostUsd),
+    })
   }
 
   /** What has no result once its turn, or the session, is over gets none. */
@@ -215,7 +220,8 @@ export class TranscriptEditor {
     this.#early = new Map(this.#early).set(toolUseId, permission)
   }
 
-  #onDispatched({ seq, ts, executionId, toolName, deferred, expiresAt }: EventOf<'execution_dispatched'>): void {
+  #onDispatched({ seq, ts, executionId, deferred, expiresAt, ...event }: EventOf<'execution_dispatched'>): void {
+    const toolName = words(event.toolName)
     this.#items.push({ kind: 'execution', seq, ts, executionId, toolName, status: 'running' })
     if (!deferred) return
     const { permissions, executions } = this.#now.waitingFor
@@ -231,8 +237,10 @@ export class TranscriptEditor {
     this.#items.settleExecution(executionId, outcome)
   }
 
-  #onFile({ seq, ts, path, bytes, description }: EventOf<'file_delivered'>): void {
-    const file: FileItem = { kind: 'file', seq, ts, path, bytes, ...(description !== undefined && { description }) }
+  #onFile({ seq, ts, bytes, description, ...event }: EventOf<'file_delivered'>): void {
+    const path = words(event.path)
+    const about = words(description)
+    const file: FileItem = { kind: 'file', seq, ts, path, bytes: amount(bytes), ...(about && { description: about }) }
     this.#items.push(file)
     this.#set({ deliverables: [...this.#now.deliverables.filter((other) => other.path !== path), file] })
   }
@@ -243,12 +251,14 @@ function without<T>(items: readonly T[], isOut: (item: T) => boolean): readonly 
   return items.some(isOut) ? items.filter((item) => !isOut(item)) : items
 }
 
-const sum = (a: TokenUsage, b: TokenUsage): TokenUsage => ({
-  inputTokens: a.inputTokens + amount(b?.inputTokens),
-  outputTokens: a.outputTokens + amount(b?.outputTokens),
-  cacheCreationTokens: a.cacheCreationTokens + amount(b?.cacheCreationTokens),
-  cacheReadTokens: a.cacheReadTokens + amount(b?.cacheReadTokens),
+const sum = (a: Partial<TokenUsage>, b: Partial<TokenUsage> | undefined): TokenUsage => ({
+  inputTokens: amount(a.inputTokens) + amount(b?.inputTokens),
+  outputTokens: amount(a.outputTokens) + amount(b?.outputTokens),
+  cacheCreationTokens: amount(a.cacheCreationTokens) + amount(b?.cacheCreationTokens),
+  cacheReadTokens: amount(a.cacheReadTokens) + amount(b?.cacheReadTokens),
 })
 
 /** Earlier gateways kept whatever an engine said. */
-const amount = (tokens: unknown): number => (typeof tokens === 'number' ? tokens : 0)
+const amount = (number: unknown): number => (typeof number === 'number' ? number : 0)
+const objects = <T>(list: T[]): T[] => (Array.isArray(list) ? list.filter((one) => one instanceof Object) : [])
+const words = (text: unknown): string => (typeof text === 'string' ? text : '')
