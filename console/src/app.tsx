@@ -67,12 +67,15 @@ export function App() {
 const skip = (): void => document.getElementById('main')?.focus()
 
 function CurrentScreen() {
-  const { name } = route.value
+  const { name, params } = route.value
   const found = SCREENS.find((screen) => screen.name === name)
   const loaded = useSignal<{ name: string; screen?: FunctionComponent; error?: unknown } | undefined>(undefined)
   const [error, reset] = useErrorBoundary()
+  // what could not be drawn of one thing says nothing of the next
   useEffect(() => {
     if (error) reset()
+  }, [name, ...params])
+  useEffect(() => {
     // one that comes late must not take the place of the screen that was gone to meanwhile
     let isLeft = false
     const keep = (result: { screen?: FunctionComponent; error?: unknown }): void => {

@@ -60,3 +60,23 @@ t.test('a log of an earlier gateway that kept nonsense is shown, and what is sou
   t.equal(await page.getByRole('log').getByText('This is sound').count(), 1, await page.locator('main').innerText())
   t.strictSame(complaints, [])
 })
+
+t.test('what could not be drawn of one session is not in the way of the next', { skip }, async (t) => {
+  const { url, call, engine } = await buildServer(t, { console: true, script: {} })
+  const made = async (title: string) => {
+    const body = { cwd: SOME_CWD, profile: 'scripted', title, prompt: 'Begin' }
+    const { json } = await call('POST', '/sessions', body)
+    engine.last.say(`Said in ${title}`)
+    return json.id as string
+  }
+  const [odd, sound] = [await made('Odd'), await made('Sound')]
+  const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'sessions', loses: true })
+  await page.route(`**/v1/sessions/${odd}`, async (route) => {
+    const response = await route.fetch()
+    await route.fulfill({ response, json: { ...(await response.json()), cwd: 5 } })
+  })
+  await goTo(page, `#/sessions/${odd}`)
+  await page.getByRole('button', { name: 'Try again' }).waitFor()
+  await goTo(page, `#/sessions/${sound}`)
+  await page.getByRole('log').getByText('Said in Sound').waitFor()
+})
