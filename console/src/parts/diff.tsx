@@ -4,6 +4,7 @@ import { type DiffRow, diffOf, type Edit, splitRows } from '../model/edits.js'
 import { visible } from '../model/visible.js'
 import { texts } from '../texts.js'
 import { memo } from './memo.js'
+import { More } from './more.js'
 import { Line } from './untrusted.js'
 
 const says = texts.transcript.diff
@@ -68,15 +69,13 @@ export const Diff = memo(({ edit }: { edit: Edit }) => {
             ))}
       </div>
       {length > shown.value && (
-        <button
-          type="button"
-          class="more"
-          onClick={() => {
+        <More
+          onMore={() => {
             shown.value = shown.value + 1000
           }}
         >
           {texts.shell.showMore(says.lines(length - shown.value))}
-        </button>
+        </More>
       )}
       {diff.isCut && <p class="quiet-text">{says.cut}</p>}
     </figure>

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { bytes } from '../model/format.js'
 import { cut, visible, visibleLine } from '../model/visible.js'
 import { texts } from '../texts.js'
+import { More } from './more.js'
 import { Scrolling } from './scrolling.js'
 
 /** One line of text that an agent or a user wrote: a title, a name, a path. The whole of it on hover. */
@@ -40,11 +41,7 @@ export function Text({
       <Scrolling class={`text ${name ?? ''}`} dir="auto">
         {visible(rest > 0 ? cut(text, shown) : text)}
       </Scrolling>
-      {rest > 0 && (
-        <button type="button" class="more" onClick={() => setShown(shown + STEP)}>
-          {texts.shell.showMore(bytes(rest))}
-        </button>
-      )}
+      {rest > 0 && <More onMore={() => setShown(shown + STEP)}>{texts.shell.showMore(bytes(rest))}</More>}
     </>
   )
 }

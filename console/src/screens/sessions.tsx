@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { type Filter, fitting, waitingCount } from '../model/session-filter.js'
 import { Create } from '../parts/create.js'
+import { More } from '../parts/more.js'
 import { Empty, Reading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
 import { Segments } from '../parts/segments.js'
@@ -93,9 +94,9 @@ function SessionList() {
         </ul>
       )}
       {hasMore && (
-        <button type="button" class="quiet" onClick={() => void loadEarlier()}>
+        <More class="quiet" onMore={() => void loadEarlier()}>
           {says.loadMore}
-        </button>
+        </More>
       )}
       {isStarting.value && (
         <StartDialog

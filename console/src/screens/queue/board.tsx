@@ -1,6 +1,7 @@
 import type { JobInfo } from '../../../../client/index.js'
 import { COLUMNS, type Column, columnsOf } from '../../model/board.js'
 import { count, money } from '../../model/format.js'
+import { More } from '../../parts/more.js'
 import { Time } from '../../parts/time.js'
 import { Line } from '../../parts/untrusted.js'
 import { hrefTo } from '../../route.js'
@@ -36,9 +37,9 @@ export function Board({ state }: { state: QueueState }) {
             </ul>
           )}
           {state.more.value.has(column) && (
-            <button type="button" class="more" onClick={() => void state.loadMore(column)}>
+            <More onMore={() => void state.loadMore(column)}>
               {column === 'done' ? says.loadEarlier : says.loadMore}
-            </button>
+            </More>
           )}
         </section>
       ))}

@@ -4,6 +4,7 @@ import { bytes } from '../../model/format.js'
 import { jsonText } from '../../model/json-text.js'
 import { type Output, outputsOf } from '../../model/tool-summary.js'
 import { cut, visible } from '../../model/visible.js'
+import { More } from '../../parts/more.js'
 import { Scrolling } from '../../parts/scrolling.js'
 import { texts } from '../../texts.js'
 
@@ -23,15 +24,13 @@ export function Json({ value }: { value: unknown }) {
     <>
       <Scrolling class="text code">{visible(text)}</Scrolling>
       {isCut && (
-        <button
-          type="button"
-          class="more"
-          onClick={() => {
+        <More
+          onMore={() => {
             limit.value = limit.value + STEP
           }}
         >
           {texts.transcript.more}
-        </button>
+        </More>
       )}
     </>
   )
@@ -49,15 +48,13 @@ export function Terminal({ text }: { text: string }) {
         )}
       </Scrolling>
       {rest > 0 && (
-        <button
-          type="button"
-          class="more"
-          onClick={() => {
+        <More
+          onMore={() => {
             shown.value = shown.value + STEP
           }}
         >
           {texts.shell.showMore(bytes(rest))}
-        </button>
+        </More>
       )}
     </>
   )
@@ -80,15 +77,13 @@ export function Outputs({ result }: { result: unknown }) {
         <One key={index} output={output} />
       ))}
       {!isWhole.value && outputs.length > FIRST_BLOCKS && (
-        <button
-          type="button"
-          class="more"
-          onClick={() => {
+        <More
+          onMore={() => {
             isWhole.value = true
           }}
         >
           {texts.shell.showMore(String(outputs.length - FIRST_BLOCKS))}
-        </button>
+        </More>
       )}
     </>
   )
