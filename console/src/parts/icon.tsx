@@ -12,12 +12,9 @@ const PATHS = {
   back: 'M14 6l-6 6 6 6',
   down: 'M12 5v14M6 13l6 6 6-6',
   chevron: 'M9 6l6 6-6 6',
-  copy: 'M9 9h11v11H9zM5 15H4V4h11v1',
   download: 'M12 4v11M7 11l5 5 5-5M4 20h16',
-  attach: 'M8 12l6-6a3 3 0 014 4l-8 8a5 5 0 01-7-7l7-7',
   send: 'M5 12h13M12 6l6 6-6 6',
   stop: 'M7 7h10v10H7z',
-  link: 'M10 14a4 4 0 006 0l3-3a4 4 0 00-6-6l-1 1M14 10a4 4 0 00-6 0l-3 3a4 4 0 006 6l1-1',
 } as const
 
 export type IconName = keyof typeof PATHS

@@ -34,7 +34,7 @@ function SessionList() {
   const filter = useSignal<Filter>('all')
   const profile = useSignal('')
   const search = useSignal('')
-  const isStarting = useSignal(route.value.query.has('new'))
+  const isStarting = useSignal(false)
   const { isLoaded, hasMore, error } = listing.value
   const all = sessions.value
   const told = lastTold.value
