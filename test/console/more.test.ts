@@ -48,3 +48,15 @@ t.test('the focus is at a list when all of it is loaded', { skip }, async (t) =>
   await page.getByRole('link', { name: 'Earlier' }).waitFor()
   await isAt(page, '.session-list')
 })
+
+t.test('the focus goes on when what failed is there', { skip }, async (t) => {
+  const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'inbox', loses: true })
+  await page.route('**/v1/usage?*', (route) => route.fulfill({ status: 500, body: 'It broke.' }))
+  await page.goto(`${url}/v1/console/#/usage`)
+  const again = page.getByRole('button', { name: 'Try again' })
+  await again.waitFor()
+  await page.unrouteAll()
+  await again.press('Enter')
+  await again.waitFor({ state: 'detached' })
+  await isAt(page, 'main h1')
+})

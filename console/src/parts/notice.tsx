@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { sentenceOf } from '../api.js'
 import { texts } from '../texts.js'
 
@@ -6,13 +7,26 @@ import { texts } from '../texts.js'
 export const Failure = ({ error, retry }: { error: unknown; retry?: () => void }) => (
   <div class="notice notice-bad" role="alert">
     <p dir="auto">{sentenceOf(error)}</p>
-    {retry && (
-      <button type="button" class="quiet" onClick={retry}>
-        {texts.shell.tryAgain}
-      </button>
-    )}
+    {retry && <Again onClick={retry} />}
   </div>
 )
+
+/** It goes with what has failed: whoever has pressed it goes on at the heading, where no dialog says where. */
+function Again({ onClick }: { onClick: () => void }) {
+  const element = useRef<HTMLButtonElement>(null)
+  useLayoutEffect(() => {
+    const button = element.current
+    return () => {
+      if (document.activeElement !== button || button?.closest('dialog')) return
+      document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true })
+    }
+  }, [])
+  return (
+    <button ref={element} type="button" class="quiet" onClick={onClick}>
+      {texts.shell.tryAgain}
+    </button>
+  )
+}
 
 /** Where there is nothing to show. */
 export const Empty = ({ children }: { children: ComponentChildren }) => <div class="empty">{children}</div>
