@@ -174,7 +174,7 @@ export class Stream<T> implements AsyncIterable<T> {
       path: this.#source.path,
       canEnd: this.#source.canEnd,
       query: () => this.#source.query(),
-      probe: (wire) => this.#source.probe(wire, signal),
+      probe: (wire, signal) => this.#source.probe(wire, signal),
       isFull: (length) => {
         const { size } = this.#inbox
         // nothing else is there: what came before was read

@@ -89,8 +89,11 @@ export async function overSocket(http: Http, follower: Follower, signal: AbortSi
     return { code: 1006, error: noConnection(http, error) }
   }
   const wire: Wire = { name: 'socket', send: (frame) => socket.send(JSON.stringify(frame)) }
+  // what a connection is asked about is of no interest once it has ended
+  const probing = new AbortController()
   return new Promise((resolve) => {
     const end = (ending: Ending) => {
+      probing.abort()
       watched.stop()
       signal.removeEventListener('abort', leave)
       socket.onmessage = socket.onclose = null
@@ -108,7 +111,8 @@ export async function overSocket(http: Http, follower: Follower, signal: AbortSi
     }
     const probe = () =>
       attempt(
-        () => void follower.probe(wire, signal)?.then((isThere) => (isThere ? watched.heard() : cutOff()), cutOff),
+        () =>
+          void follower.probe(wire, probing.signal)?.then((isThere) => (isThere ? watched.heard() : cutOff()), cutOff),
       )
     const watched = watch(http.platform, { probe, onDead: cutOff })
     signal.addEventListener('abort', leave)

@@ -358,3 +358,23 @@ t.test('an abort ends both at every moment', async (t) => {
     t.equal(late.sockets.length, 0)
   }
 })
+
+t.test('what a silent connection is asked about is given up with it', async (t) => {
+  const w = world()
+  const watching = w.client.queue.watch()
+  await w.settle()
+  w.socket.say(start())
+  await w.settle()
+  w.answer = () => new Promise<Response>(() => {})
+  await w.clock.advance(60_000)
+  t.ok(w.socket.isClosed || w.sockets.length > 1, 'it is taken for dead')
+  const asked = w.requests.filter(({ url }) => url.pathname.endsWith('/queue'))
+  t.ok(asked.length > 0)
+  t.ok(
+    asked.every(({ signal }) => signal?.aborted),
+    'and nobody waits for the answer',
+  )
+  watching.close()
+  await w.settle()
+  t.equal(w.clock.pendingTimers, 0)
+})
