@@ -125,3 +125,16 @@ t.test('Escape that gives up what is being composed gives up nothing else', { sk
   await composes(search)
   t.ok(await search.isVisible())
 })
+
+t.test('Ctrl+F in a dialog opens no search behind it', { skip }, async (t) => {
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', prompt: 'Begin' })
+  const { page } = await open(t, `sessions/${json.id}`)
+  await page.getByRole('button', { name: 'Actions' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Rename' }).click()
+  await page.getByRole('dialog').getByLabel('Title').press('Control+f')
+  await page.keyboard.press('Escape')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  t.equal(await page.locator('.find').count(), 0)
+  await page.keyboard.press('Control+f')
+  await page.locator('.find').waitFor()
+})

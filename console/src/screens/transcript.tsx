@@ -128,8 +128,10 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
     const onKeyDown = (event: KeyboardEvent): void => {
       if (!(event.metaKey || event.ctrlKey) || event.key !== 'f' || event.shiftKey) return
       // a page that nobody has touched yet has the focus nowhere
-      const isHere = event.target === document.body || section.current?.contains(event.target as Node)
-      if (!isHere) return
+      const target = event.target as HTMLElement
+      const isHere = target === document.body || section.current?.contains(target)
+      // behind a dialog nothing can be searched
+      if (!isHere || target.closest('dialog')) return
       event.preventDefault()
       isFinding.value = true
     }
