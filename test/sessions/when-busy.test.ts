@@ -1,9 +1,10 @@
 import t from 'tap'
+import { deferred } from '../../src/lib/deferred.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
-import type { Script, ScriptedRunner } from '../fixtures/scripted-engine.js'
+import { type Script, ScriptedEngine, type ScriptedRunner } from '../fixtures/scripted-engine.js'
 
 const turns = async (count = 20) => {
   for (let turn = 0; turn < count; turn++) await new Promise(setImmediate)
@@ -199,4 +200,24 @@ t.test('an interrupt while an engine is started again ends the turn that it woul
   await until(() => next.engine.last.sent.length === 1)
   t.equal(next.engine.last.sent[0]?.text, 'two')
   await next.registry.end(id)
+})
+
+t.test('a run that is interrupted while its engine is built does not begin with that', async (t) => {
+  const engine = new ScriptedEngine()
+  const { promise: built, resolve: build } = deferred()
+  const { registry } = await buildJournaled(t, {
+    createEngineRunner: async (context) => {
+      await built
+      return engine.create(context)
+    },
+  })
+  const created = registry.create({ cwd: SOME_CWD, prompt: 'one' }, { id: 'run', jobId: 'job' })
+  await until(() => registry.has('run'))
+  await registry.send('run', { type: 'interrupt' })
+  build()
+  await created
+  t.equal((await registry.get('run'))?.status, 'idle')
+  await registry.send('run', { type: 'user_message', text: 'two' })
+  await until(() => engine.last.sent.length > 0)
+  t.match(engine.last.sent, [{ text: 'two' }])
 })

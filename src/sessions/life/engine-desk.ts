@@ -56,7 +56,8 @@ export class EngineDesk implements RunnerOwner {
     session.become({ is: 'starting', link })
     session.files = runner.files
     const { prompt } = session.config
-    if (prompt !== undefined && !session.busy) this.#turns.say(prompt, undefined)
+    // that of a job's run has begun, and may be over
+    if (prompt !== undefined && session.jobId === undefined) this.#turns.say(prompt, undefined)
     const failed = (error: unknown) => {
       if (session.hears(link)) session.fail(toError(error).message, 'SG_ERR_ENGINE_START')
     }
