@@ -105,6 +105,16 @@ t.test('a turn is of who asked for it, across a restart of the process', async (
   await until(async () => (await second.rows({ by: 'person' }))[0]?.turns === 2)
 })
 
+t.test('so is one that ends before its engine was given the message', async (t) => {
+  const { registry, engine, rows } = await world(t, { script: { ...script, start: () => new Promise(() => {}) } })
+  const { id } = await registry.create({ cwd: SOME_CWD, profile: 'one' }, { principal: as('ann') })
+  const session = await registry.open(id, as('ben'))
+  await session.handle({ type: 'user_message', text: 'go' }, undefined, as('ben'))
+  await session.handle({ type: 'interrupt' }, undefined, as('ann'))
+  t.same(engine.last.sent, [])
+  t.match(await rows({ by: 'person' }), [{ person: 'ben', turns: 1, turnsInterrupted: 1 }])
+})
+
 t.test('how long approvals waited is counted, and what policy decides is not', async (t) => {
   const { run, idle, rows, registry, clock } = await world(t)
   const asking = async () => {

@@ -85,6 +85,7 @@ export class TurnDesk {
     session.queued = others.length > 0 ? others : undefined
     session.inTurn = true
     session.turnsBegun++
+    session.askedBy = message!.askedBy ?? session.createdBy
     return message
   }
 
@@ -97,7 +98,6 @@ export class TurnDesk {
     if (!message || !link) return
     this.#opening = undefined
     link.handing = message
-    session.askedBy = message.askedBy ?? session.createdBy
     if (!opening) session.touch()
     session.showStatus()
     if (opening && opening.seq <= log.visibleSeq) this.#handOver(link, message)
