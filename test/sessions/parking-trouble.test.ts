@@ -20,6 +20,30 @@ t.test('what a client changes while the engine waits does not keep the session f
   await until(async () => (await registry.get(id))?.status === 'parked')
 })
 
+t.test(
+  'what an engine is asked while it waits it answers before it goes: what it refuses is no later engine’s',
+  async (t) => {
+    const store = new MemorySessionStore()
+    const { gateway, registry, engine, id } = await buildParked(t, { parking: { store, parkDelayMs: 0 } })
+    let refuse = (_why: Error) => {}
+    engine.last.setPermissionMode = () => new Promise((_taken, reject) => (refuse = reject))
+    const refused = registry.send(id, { type: 'set_permission_mode', mode: 'bypassPermissions' })
+    const changed = registry.send(id, { type: 'set_model', model: 'other' })
+    await engine.last.defer('e1')
+    // more than enough for it to be parked
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+    refuse(new Error('not this one'))
+    await t.rejects(refused, { code: 'SG_ERR_ENGINE_REFUSED' })
+    await changed
+    await until(async () => (await registry.get(id))?.status === 'parked')
+    await gateway.close()
+
+    const next = await buildGateway(t, { parking: { store }, script: native })
+    t.match(await next.gateway.executions.submit('e1', ok), { applied: true })
+    t.match(next.engine.last.context.config, { permissionMode: 'default', model: 'other' })
+  },
+)
+
 t.test('an engine that goes on with a part of its results is not parked under its hands', async (t) => {
   const { registry, engine, executions, id, clock } = await buildParked(t)
   const session = await registry.open(id, UNLIMITED)

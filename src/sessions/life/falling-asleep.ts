@@ -74,6 +74,8 @@ export class FallingAsleep {
     const { clients, facts } = session
     const { parkDelayMs, idleReleaseMs, clock } = this.#parts
     if (session.engine.canPark) {
+      // what an engine that goes would refuse is kept by then as if it had taken it
+      if (session.concerns > 0) return undefined
       const earliest = session.parkRefused?.at ?? 0
       const park = { what: 'park' as const, at: Math.max(parkedFrom(session, parkDelayMs), earliest) }
       // whoever looks at a job that waits neither holds its slot nor lets its clock run
