@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { deferred } from '../../src/lib/deferred.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
@@ -84,4 +85,26 @@ t.test('an engine that refuses the mode is not gone on with', async (t) => {
   await t.rejects(say('three', next.registry), { code: 'SG_ERR_ENGINE_START' })
   t.equal(next.engine.last.sent.length, 0)
   t.equal((await next.registry.get(id))?.status, 'idle')
+})
+
+t.test('a change that waits for another one is made by the next engine when this one goes meanwhile', async (t) => {
+  const { registry, engine, id, say } = await build(t)
+  await say('two')
+  const { last } = engine
+  await until(() => last.sent.length === 2)
+  const { promise: answered, resolve: answer } = deferred()
+  let isAsked = false
+  last.setModel = () => {
+    isAsked = true
+    return answered
+  }
+  const first = registry.send(id, { type: 'set_model', model: 'other' })
+  const second = registry.send(id, { type: 'set_permission_mode', mode: 'dontAsk' })
+  await until(() => isAsked)
+  Object.assign(last, { isSpent: true })
+  last.complete()
+  answer()
+  await Promise.all([first, second])
+  t.equal(engine.runners.length, 2)
+  t.match(await registry.get(id), { status: 'idle', model: 'other', permissionMode: 'dontAsk' })
 })

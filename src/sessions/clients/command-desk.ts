@@ -246,7 +246,12 @@ export class CommandDesk {
 
   /** Runs changes one after the other; an engine that is starting yet can neither make one nor say which it could. */
   #changing(change: () => Promise<void>, patience: Patience | undefined): Promise<void> {
-    const begun = () => this.#ask(() => this.#session.engine.begun)
+    const session = this.#session
+    const begun = async () => {
+      // the engine may have gone while the one before was made
+      if (!session.serving) await this.#world.sleep.rouse(session).catch(refuseAsSession)
+      await this.#ask(() => session.engine.begun)
+    }
     const outcome = apart((this.#change ?? Promise.resolve()).then(begun), patience).then(change)
     const settled = outcome.catch(() => {})
     this.#change = settled
