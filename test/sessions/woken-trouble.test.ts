@@ -63,18 +63,26 @@ for (const isJournaled of [true, false]) {
 /** What no storage can write down. */
 const notJson: NonNullable<Script['snapshot']> = () => ({ engine: 'scripted', state: 1n })
 const promised = (async () => ({ engine: 'scripted', state: 1 })) as unknown as NonNullable<Script['snapshot']>
+const nothing = (() => undefined) as unknown as NonNullable<Script['snapshot']>
 
 for (const [storage, snapshot, what] of [
   [testStorage(), notJson, 'not JSON'],
   [undefined, notJson, 'not JSON'],
   [testStorage(), promised, 'a promise'],
   [undefined, promised, 'a promise'],
+  [testStorage(), nothing, 'nothing'],
+  [undefined, nothing, 'nothing'],
 ] as const) {
   const where = storage ? 'a journal' : 'a store of what is parked'
   t.test(`with ${where}: an engine whose snapshot is ${what} stays, and its session goes on`, async (t) => {
     const failed: unknown[] = []
     const parking = { parkDelayMs: 0, onError: (error: Error) => void failed.push(error) }
-    const script: Script = { snapshot }
+    const script: Script = {
+      start(runner) {
+        runner.snapshot = () => snapshot(runner)
+        runner.init()
+      },
+    }
     const { registry, engine, executions, id } = await buildParked(t, {
       script,
       ...(storage ? { storage } : {}),

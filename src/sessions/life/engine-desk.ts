@@ -335,11 +335,11 @@ export class EngineDesk implements RunnerOwner {
   /**
    * Takes a snapshot to go on from should the engine, which stays, be lost while it waits.
    * @returns the session whole, for a journal that has nothing of it yet
-   * @throws what the engine's `snapshot()` throws
+   * @throws as `RunnerLink.snapshotInTurn`
    */
   hold(since: number): JournalWrite | undefined {
     const session = this.#session
-    const snapshot = session.link!.snapshot()!
+    const snapshot = session.link!.snapshotInTurn()
     const write = session.writer ? undefined : asleep(session, snapshot, since, true)
     session.midTurn = midTurnAt(session, since)
     session.chosen = inSnapshot(session.chosen)
@@ -358,12 +358,12 @@ export class EngineDesk implements RunnerOwner {
   /**
    * Takes the engine out of service in the same turn as its snapshot: what it says from here on is not heard.
    * @param parks in the middle of a turn
-   * @throws what the engine's `snapshot()` throws; the session stays live then
+   * @throws as `RunnerLink.snapshot`, or `snapshotInTurn`; the session stays live then
    */
   letGo(parks: boolean): void {
     const session = this.#session
     const link = session.link!
-    const snapshot = link.snapshot()
+    const snapshot = parks ? link.snapshotInTurn() : link.snapshot()
     if (!parks) session.writer?.keep(snapshot)
     session.become({ is: 'leaving', snapshot, parks })
     session.permissions.suspend()

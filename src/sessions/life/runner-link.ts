@@ -157,6 +157,14 @@ export class RunnerLink implements RunnerHost {
     return times ? { ...kept!, filesModifiedAt: Object.fromEntries(times) } : kept
   }
 
+  /** The same in the middle of its turn, which no engine could go on with from anything else. @throws TypeError when it gives none, too */
+  snapshotInTurn(): RunnerSnapshot {
+    const snapshot = this.snapshot()
+    if (!snapshot)
+      throw new TypeError('snapshot() gave nothing while its turn waits: no other engine could go on with that.')
+    return snapshot
+  }
+
   /** Made when first asked for: most runners of idle sessions never do. */
   get signal(): AbortSignal {
     if (!this.#abort) {
