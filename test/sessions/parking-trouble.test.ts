@@ -409,3 +409,20 @@ t.test('the stores are not writable while a park that was refused is to be tried
   await until(async () => (await registry.get(id))?.status === 'parked')
   t.equal(registry.isWritable, true)
 })
+
+t.test('what a store refused is no fault of it any more once nobody waits for that', async (t) => {
+  const store = new SlowStore()
+  const { registry, engine, executions, id } = await buildParked(t, { parking: { store } })
+  store.broken = true
+  await engine.last.defer('e1')
+  await until(() => !registry.isWritable)
+  store.broken = false
+  t.match(await executions.submit('e1', ok), { applied: true })
+  engine.last.complete()
+  await registry.send(id, { type: 'user_message', text: 'next' })
+  await until(() => engine.last.sent.length === 1)
+  // with a time limit: its session is not to be parked
+  void engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} })
+  await until(async () => (await registry.get(id))?.status === 'awaiting_approval')
+  t.ok(registry.isWritable)
+})

@@ -42,8 +42,7 @@ export class FallingAsleep {
 
   /** Whether a park could not be written down that is tried again. */
   get isRefused(): boolean {
-    for (const { parkRefused, executions, permissions, clients } of this.#refused.values())
-      if (parkRefused && executions.size + permissions.size > 0 && clients.count === 0) return true
+    for (const session of this.#refused.values()) if (waits(session) && session.clients.count === 0) return true
     return false
   }
 
@@ -56,6 +55,8 @@ export class FallingAsleep {
   consider(session: Session): void {
     session.goingLook?.cancel()
     session.goingLook = undefined
+    // nobody tries any more to write down what it waited for
+    if (session.parkRefused && !waits(session)) this.#notRefused(session)
     const due = this.#closed ? undefined : this.#due(session)
     if (!due) return
     const { clock, retryAfter, mailbox } = this.#parts
@@ -106,7 +107,7 @@ export class FallingAsleep {
     try {
       const write = session.engine.hold(clock.now())
       await (write ? keeping.write(write) : session.durable())
-      session.parkRefused = undefined
+      this.#notRefused(session)
       if (session.engine.canPark && session.engine.heldFrom === since) session.engine.tellHeld()
     } catch (error) {
       this.#refuse(session, error)
@@ -141,8 +142,7 @@ export class FallingAsleep {
     if (session.ended) return
     session.engine.fallAsleep(parks ? since : undefined)
     session.goingLook?.cancel()
-    session.parkRefused = undefined
-    this.#refused.delete(session.id)
+    this.#notRefused(session)
     // one that cannot be written down yet is kept in memory until it can be
     if (parks) await session.durable().catch((error) => this.#report(session, parks, error))
     if (!session.live) table.onEngine(session, false)
@@ -164,6 +164,11 @@ export class FallingAsleep {
     const tries = (session.parkRefused?.tries ?? 0) + 1
     this.#refused.set(session.id, session)
     session.parkRefused = { at: this.#parts.clock.now() + delayAfter(tries, RETRY), tries }
+  }
+
+  #notRefused(session: Session): void {
+    session.parkRefused = undefined
+    this.#refused.delete(session.id)
   }
 
   #report({ id: sessionId }: Session, parks: boolean, error: unknown): void {
@@ -200,6 +205,8 @@ export class FallingAsleep {
     await session.engine.sleepNow()
   }
 }
+
+const waits = ({ executions, permissions }: Session): boolean => executions.size + permissions.size > 0
 
 /** `Infinity` while somebody is attached. */
 const parkedFrom = ({ clients: { count, leftAt } }: Session, delayMs: number): number =>
