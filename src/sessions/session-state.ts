@@ -429,8 +429,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     // what was confirmed to whoever brought it, although no engine goes on with it
     if (midTurn) this.permissions.carried = [...midTurn.decisions]
     this.permissions.tellCarried()
-    for (const { executionId, result } of midTurn?.results.filter((one) => !one.told) ?? [])
-      this.append(this.executions.settle(executionId, result, world.clock.now()))
+    for (const event of this.executions.end(midTurn?.results ?? [], world.clock.now())) this.append(event)
     this.permissions.denyAll('The session ended.')
     this.bridge.close()
     const ts = world.clock.now()

@@ -440,3 +440,22 @@ t.test('neither env nor agentOptions are written to the store, and the host give
   await executions.submit('e1', ok)
   t.match(engine.last.context.config, { env: { TOKEN: 'canary' } })
 })
+
+t.test('what a session waits for when it ends fails with it, and is waited for no more', async (t) => {
+  const { registry, engine, executions, id, events } = await buildParked(t)
+  const session = await registry.open(id, UNLIMITED)
+  const attachment = session.attach(new FakeSink(), {})
+  await engine.last.defer('e1')
+  engine.last.host.emit({ type: 'session_error', message: 'gone' })
+  session.detach(attachment)
+  t.match(
+    (await events()).slice(-5).map(({ type }) => type),
+    ['execution_dispatched', 'session_error', 'execution_failed', 'status_changed', 'session_closed'],
+  )
+  t.match(
+    (await events()).find(({ type }) => type === 'execution_failed'),
+    { executionId: 'e1', reason: 'closed' },
+  )
+  t.same(session.snapshot().pendingExecutions, [])
+  t.same(await executions.submit('e1', ok), { applied: false, sessionId: id })
+})

@@ -2,6 +2,7 @@ import type { SessionEventBody } from '../../../schemas/events.js'
 import type { PendingExecution } from '../../../schemas/executions.js'
 import type { ExecutionResult } from '../../engines/runner.js'
 import { LazyMap } from '../../lib/lazy-map.js'
+import type { CarriedResult } from '../kept/journal.js'
 
 /** What an execution comes to when its turn is cut off. */
 export const interruptedResult = (error: string): ExecutionResult => ({
@@ -14,6 +15,11 @@ export const WITHDRAWN: ExecutionResult = {
   status: 'failed',
   reason: 'withdrawn',
   error: 'The agent does not wait for the result any more.',
+}
+const SESSION_ENDED: ExecutionResult = {
+  status: 'failed',
+  reason: 'closed',
+  error: 'The session has ended.',
 }
 
 /** The deferred executions of one session: what it waits for, and what was settled in its life. */
@@ -92,5 +98,15 @@ export class DeferredExecutions {
     return result.status === 'ok'
       ? { type: 'execution_result', executionId, output: result.output, ...rest }
       : { type: 'execution_failed', executionId, reason: result.reason, error: result.error, ...rest }
+  }
+
+  /**
+   * The session ends: events that tell what came in and was not told, and of the rest that nobody waits for it.
+   * @param results that came in
+   */
+  end(results: readonly CarriedResult[], now: number): SessionEventBody[] {
+    const untold = results.filter(({ told }) => !told)
+    const cameIn = untold.map(({ executionId, result }) => this.settle(executionId, result, now))
+    return [...cameIn, ...this.list().map(({ executionId }) => this.settle(executionId, SESSION_ENDED, now))]
   }
 }
