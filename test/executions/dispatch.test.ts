@@ -2,7 +2,10 @@ import { createHmac } from 'node:crypto'
 import t from 'tap'
 import type { ExecutionDispatch } from '../../src/executions/dispatch.js'
 import { createGateway } from '../../src/gateway.js'
+import { UNLIMITED } from '../../src/principal.js'
+import type { SessionRegistry } from '../../src/sessions/registry.js'
 import { buildGateway, buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import { buildJournaled } from '../fixtures/journaled.js'
 import { native, ok } from '../fixtures/parked.js'
 import { WebhookSink } from '../fixtures/webhook-sink.js'
 
@@ -136,3 +139,35 @@ t.test(
       })
   },
 )
+
+for (const [what, end] of [
+  ['an interrupt', (registry, id) => registry.send(id, { type: 'interrupt' })],
+  ['a removal', (registry, id) => registry.close(id)],
+] satisfies [string, (registry: SessionRegistry, id: string) => Promise<unknown>][])
+  t.test(`nobody is told of work that ${what} has made vain before it was written down`, async (t) => {
+    const sink = await WebhookSink.start(t)
+    const told: string[] = []
+    const { registry, engine, journal } = await buildJournaled(t, {
+      script: native,
+      executions: {
+        tools: [{ ...deploy, dispatch: { url: sink.url } }],
+        onDispatch: ({ executionId }) => void told.push(executionId),
+      },
+    })
+    const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+    await until(() => engine.last.sent.length === 1)
+    const session = await registry.open(id, UNLIMITED)
+    await session.durable()
+    const defer = (executionId: string) => engine.last.host.deferExecution({ executionId, toolName: 'deploy' })
+    journal.hold()
+    const deferred = defer('e1')
+    const ended = end(registry, id)
+    journal.release()
+    await Promise.all([deferred, ended])
+    if (what === 'a removal') await registry.create({ cwd: SOME_CWD })
+    // what comes after it is told, and nothing before that
+    await defer('e2')
+    await until(() => sink.received.length > 0)
+    t.match(told, ['e2'])
+    t.match(sink.received, [{ body: { executionId: 'e2' } }])
+  })

@@ -71,10 +71,12 @@ export class Deferring {
       }
       throw error
     }
-    // an agent that lost its patience with the storage may have called again
-    if (takenBack?.aborted) dispatch.withdraw()
     // once the engine knows that it was taken, so that a result may come from inside the dispatch
-    else setImmediate(() => dispatch.send())
+    setImmediate(() => {
+      // its turn may have been interrupted by then, or an agent that lost its patience with the storage have called again
+      if (executions.has(executionId) && !takenBack?.aborted) dispatch.send()
+      else dispatch.withdraw()
+    })
   }
 
   /** The engine is told that it was not taken, so that nobody waits for it. */
