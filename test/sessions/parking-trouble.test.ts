@@ -426,3 +426,16 @@ t.test('what a store refused is no fault of it any more once nobody waits for th
   await until(async () => (await registry.get(id))?.status === 'awaiting_approval')
   t.ok(registry.isWritable)
 })
+
+t.test('no engine is built at the end of the process for a session that its store refuses', async (t) => {
+  const store = new SlowStore()
+  const { gateway, registry, engine, id } = await buildParked(t, { parking: { store } })
+  const session = await registry.open(id, UNLIMITED)
+  session.attach(new FakeSink(), {})
+  await engine.last.defer('e1')
+  store.broken = true
+  await gateway.close()
+  t.equal(engine.runners.length, 1)
+  t.ok(engine.last.closed)
+  t.equal(session.status, 'closed')
+})

@@ -151,6 +151,8 @@ export class FallingAsleep {
   /** Not parked, since nobody would find it after a crash: it goes on with a new engine until the store is well again. */
   async #onRefused(session: Session, refusal: unknown): Promise<void> {
     this.#refuse(session, refusal)
+    // nobody would end an engine that is built now
+    if (this.#closed) return
     try {
       await this.#waking.bringBack(session, session.engine.snapshot)
     } catch (error) {
