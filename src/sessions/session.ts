@@ -50,8 +50,8 @@ export class Session extends SessionState {
   readonly #answering = new LazyMap<string, Promise<void>>()
   /** What was told since it was last kept has no place but this one, and its numbers would be given again. */
   isAhead = false
-  /** When the last of what it was asked to do was done, or refused. */
-  #lastAccepted: Promise<unknown> | undefined
+  /** When the last message was taken, or refused. */
+  #lastMessage: Promise<unknown> | undefined
   /** Ends the turn of an interrupt with the last result that it brings, before the engine goes on with that. */
   #onAllSettled: (() => void) | undefined
 
@@ -74,7 +74,7 @@ export class Session extends SessionState {
     patience = new Patience(this.world.clock),
   ): Promise<QueuedMessage | undefined> {
     const done = this.#keepAndDo(newsOf(asked), key, patience)
-    this.#lastAccepted = done.catch(() => {})
+    if (asked.type === 'message') this.#lastMessage = done.catch(() => {})
     try {
       const message = await done
       // it will be known whatever happens; so that whoever is told "done" finds its events, too
@@ -196,6 +196,7 @@ export class Session extends SessionState {
   async interrupt(): Promise<void> {
     const { executions } = this.world
     const { busy, inTurn, turnsBegun } = this
+    const coming = this.messagesComing > 0 ? this.#lastMessage : undefined
     let ended: Promise<void> | undefined
     const end = () => {
       // not the turn of a message that waited for this one
@@ -210,10 +211,10 @@ export class Session extends SessionState {
     })
     end()
     await ended
-    if (this.accepting === 0) return
+    if (busy || !coming) return
     // it came after a message that is still being written down, and means the turn of that one
-    await this.#lastAccepted
-    if (!busy) await this.turnDesk.interrupt(undefined, { next: true })
+    await coming
+    await this.turnDesk.interrupt(undefined, { next: true })
   }
 
   /**

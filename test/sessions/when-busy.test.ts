@@ -221,3 +221,17 @@ t.test('a run that is interrupted while its engine is built does not begin with 
   await until(() => engine.last.sent.length > 0)
   t.match(engine.last.sent, [{ text: 'two' }])
 })
+
+t.test('an interrupt is not for a message that comes after it, whatever else is being kept', async (t) => {
+  const { journal, session, say, given, engine, ends } = await build(t)
+  journal.hold()
+  const renamed = session.accept({ type: 'title', title: 'new' })
+  const interrupted = session.handle({ type: 'interrupt' })
+  const said = say('one')
+  journal.release()
+  await Promise.all([renamed, interrupted, said])
+  t.same(await ends(), [])
+  await until(() => given().length === 1)
+  engine.last.complete()
+  await until(async () => (await ends()).length === 1)
+})
