@@ -5,7 +5,7 @@ import { GatewayError, startError } from '../../errors.js'
 import { systemClock } from '../../lib/clock.js'
 import { newId } from '../../lib/new-id.js'
 import { EgressGuard } from '../../webhooks/egress.js'
-import type { CreateEngineRunner, DeferredTool, RunnerSnapshot, SessionRunnerConfig } from '../runner.js'
+import type { CreateEngineRunner, DeferredTool, SessionRunnerConfig } from '../runner.js'
 import type { ProviderEngineOptions } from './engine.js'
 import { ScratchFiles } from './files.js'
 import { connectMcpServers } from './mcp.js'
@@ -31,12 +31,14 @@ export function runnerBuilder(options: ProviderEngineOptions): CreateEngineRunne
       fetch,
       isManaged: profile.managed,
     })
-    const defaultModel = modelAsked(config, source, restore !== undefined) ?? provider.model ?? source.models?.[0]
+    const left = restore && fromSnapshot(restore)
+    const asked = left?.state.defaultModel ?? config.model
+    const defaultModel = modelAsked(asked, source, left !== undefined) ?? provider.model ?? source.models?.[0]
     if (!defaultModel) throw startError(`The profile ${profile.name} names no model.`)
     assertListed(source, defaultModel)
 
     const files = new ScratchFiles(() => clock.now(), options.files)
-    const state = restore ? restored(restore, files, source, defaultModel) : begun(config, defaultModel)
+    const state = left ? restored(left, files, source, defaultModel) : begun(config, defaultModel)
     const mcpServers = options.mcpServers ?? {}
     const mcp = await connectMcpServers(
       profile.session ? (profile.session.mcpServers ?? []) : Object.keys(mcpServers),
@@ -92,7 +94,7 @@ function grantedCapabilities(config: SessionRunnerConfig, { session }: ProfileIn
 }
 
 /** One that goes on is not held to a model that the profile has ceased to list since. */
-const modelAsked = ({ model }: SessionRunnerConfig, { models }: ModelSource, goesOn: boolean): string | undefined =>
+const modelAsked = (model: string | undefined, { models }: ModelSource, goesOn: boolean): string | undefined =>
   goesOn && model !== undefined && models && !models.includes(model) ? undefined : model
 
 function begun(config: SessionRunnerConfig, model: string): SessionState {
@@ -101,7 +103,7 @@ function begun(config: SessionRunnerConfig, model: string): SessionState {
   return {
     version: 1,
     sdkSessionId: newId(),
-    model,
+    ...{ model, defaultModel: model },
     permissionMode,
     messages: [],
     totals: { numTurns: 0, costUsd: 0 },
@@ -111,12 +113,11 @@ function begun(config: SessionRunnerConfig, model: string): SessionState {
 
 /** The session of a snapshot; a model that the profile no longer lists gives way to the default one. */
 function restored(
-  snapshot: RunnerSnapshot,
+  { state, files, modifiedAt }: ReturnType<typeof fromSnapshot>,
   scratch: ScratchFiles,
   { models }: ModelSource,
   defaultModel: string,
 ): SessionState {
-  const { state, files, modifiedAt } = fromSnapshot(snapshot)
   scratch.restore(files, modifiedAt)
   if (models && !models.includes(state.model)) changeModel(state, defaultModel)
   return state

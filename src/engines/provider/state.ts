@@ -37,6 +37,8 @@ export interface SessionState {
   version: 1
   sdkSessionId: string
   model: string
+  /** The one that the session began with; absent in what earlier versions wrote. */
+  defaultModel?: string
   permissionMode: PermissionMode
   messages: ModelMessage[]
   /** Calls of the model and US dollars, over the whole session. */

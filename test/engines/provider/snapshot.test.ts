@@ -235,3 +235,18 @@ t.test('deferred tools need a usable name of their own', async (t) => {
     t.throws(() => providerEngine({ deferredTools: tools }), { code: 'SG_ERR_OPTION' })
   }
 })
+
+t.test('the default model is the one that the session began with, also when it goes on with another one', async (t) => {
+  const { begin } = await world(t)
+  for (const [given, chosen, began] of [
+    [{}, 'other', 'fake'],
+    [{ model: 'other' }, 'fake', 'other'],
+  ] as const) {
+    const first = await begin(given)
+    await first.runner.setModel?.(chosen)
+    // what was chosen is what the next start is asked for
+    const next = await begin({ model: chosen }, await park(first.runner))
+    await next.runner.setModel?.(undefined)
+    t.match(next.host.of('model_changed'), [{ model: began }])
+  }
+})
