@@ -7,7 +7,7 @@ import { UNLIMITED } from '../../src/principal.js'
 import { type BuildOptions, buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { buildJournaled, testStorage } from '../fixtures/journaled.js'
 import { buildParked, native, ok } from '../fixtures/parked.js'
-import { type Script, ScriptedEngine } from '../fixtures/scripted-engine.js'
+import { type Script, ScriptedEngine, type ScriptedRunner } from '../fixtures/scripted-engine.js'
 
 /** A parked session that has its result, and whose engine is being started again. */
 async function waking(t: Parameters<typeof buildParked>[0], options: BuildOptions = {}) {
@@ -333,4 +333,31 @@ t.test('an engine that does not start is given up on, and tried again', async (t
   await until(async () => (await registry.get(id))?.status === 'running')
   t.ok(engine.runners[1]!.closed)
   t.equal(engine.last.settled.length, 1)
+})
+
+t.test('what an interrupt denies nobody allows any more, however long its engine takes to be told', async (t) => {
+  const ran: unknown[] = []
+  let start: NonNullable<Script['start']> = (runner) => runner.init()
+  const script: Script = { start: (runner) => start(runner) }
+  const { registry, engine, id, clock } = await buildParked(t, { script, request: { approvalTimeoutMs: 0 } })
+  const ask = (runner: ScriptedRunner) =>
+    runner.host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} })
+  void ask(engine.last)
+  await until(async () => (await registry.get(id))?.status === 'parked')
+  const [asked] = (await registry.get(id))!.parked!.permissions!
+  start = () => Promise.reject(new Error('no agent'))
+  const interrupted = registry.send(id, { type: 'interrupt' })
+  await until(async () => /is tried again/.test((await registry.get(id))?.statusDetail ?? ''))
+  await interrupted
+  const allow = () => registry.resolvePermission(id, asked!.id, { behavior: 'allow' }, UNLIMITED)
+  await t.rejects(allow(), { code: 'SG_ERR_PERMISSION_NOT_FOUND' })
+  start = async (runner) => {
+    runner.init()
+    const answered = ask(runner)
+    await t.rejects(allow(), { code: 'SG_ERR_PERMISSION_NOT_FOUND' })
+    void answered.then((decision) => ran.push(decision))
+  }
+  await clock.advance(1_000)
+  await until(async () => (await registry.get(id))?.status === 'idle')
+  t.match(ran, [{ behavior: 'deny' }])
 })

@@ -85,9 +85,8 @@ export class Sleep implements SessionSleep, ResultTaker {
     const { key, patience } = bearing
     await this.#parts.mailbox.run(id, async () => {
       const session = await this.#parts.load(id, undefined, patience)
-      const request = session?.pendingPermissions.find((one) => one.id === requestId)
-      if (!session || !request) throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
-      assertAnswers(request, answer)
+      if (!session) throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
+      assertAnswers(session.answerable(requestId, answer), answer)
       if (session.live) await session.answerLive(requestId, answer, bearing)
       else await this.#deposit(id, [answerAsked(requestId, answer, bearing)], key && [key], patience)
     })
