@@ -127,9 +127,7 @@ export class Executions {
         await this.#sessions!.hasten(sessionId)
         return { applied: false, sessionId }
       }
-      if (!settling) {
-        return { applied: await this.#settle(executionId, entry, result), sessionId }
-      }
+      if (!settling) return { applied: await this.#settle(executionId, entry, result), sessionId }
       // whoever comes second is told "not applied" only once the first result is safe, and else takes its place
       await settling
     }

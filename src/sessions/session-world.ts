@@ -83,8 +83,6 @@ export interface SessionSleep {
 }
 
 export interface SessionInit {
-  /** Name of the only node on which its engine can start, of a new one. */
-  home?: string | undefined
   id: string
   profile: ResolvedProfile
   /** The request after defaults: what a later start is made from again. */
@@ -96,6 +94,8 @@ export interface SessionInit {
   createdBy?: string | undefined
   /** Of the request that creates it. */
   key?: KeptKey | undefined
+  /** Name of the only node on which its engine can start, of a new one. */
+  home?: string | undefined
 }
 
 /** A session as it was left. */

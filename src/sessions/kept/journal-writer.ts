@@ -306,7 +306,6 @@ export class JournalWriter implements LogJournal {
     for (const planned of this.#told.splice(0)) if (!this.#originDue) planned.keep()
     this.#owner.log.show(undefined)
     const waiting = [...this.#waitingNow.splice(0), ...this.#waitingNext.splice(0)]
-    // of one that was never there nobody is told anything
     this.#tell(this.#originDue ? waiting.map(({ done }) => (done ? { done } : {})) : waiting)
   }
 

@@ -210,14 +210,8 @@ export interface AtRestQuery {
 }
 
 /** Which sessions of all nodes are asked for. */
-export interface ListedQuery {
+export interface ListedQuery extends Omit<AtRestQuery, 'status'> {
   status?: SessionStatus | undefined
-  engine?: Engine | undefined
-  /** Absent: of all. */
-  profiles?: readonly string[] | undefined
-  /** Only those that come after this place in the lists, which begin with the newest. */
-  before?: number | undefined
-  limit: number
 }
 
 /** A session of any node. */

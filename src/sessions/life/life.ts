@@ -30,7 +30,7 @@ export type Life =
 
 /** What it can come to be from each. */
 export const NEXT: Readonly<Record<Life['is'], readonly Life['is'][]>> = {
-  building: ['starting', 'asleep', 'ended'],
+  building: ['starting', 'ended'],
   starting: ['live', 'asleep', 'ended'],
   live: ['leaving', 'asleep', 'ended'],
   leaving: ['asleep', 'waking', 'ended'],
