@@ -36,6 +36,28 @@ t.test('attached, the replay, synced and what happened meanwhile come in this or
   )
 })
 
+t.test('whoever comes while a log that is full goes on is attached where it begins by then', async (t) => {
+  const { session, runner } = await buildSession(t, { eventLog: { maxEvents: 10 } })
+  for (let n = 0; n < 30; n++) runner.say(`${n}`)
+  const sink = new FakeSink()
+  const { oldestSeq: before } = session.log
+  session.attach(sink, {})
+  for (let n = 0; n < 15; n++) runner.say('meanwhile')
+  await settle()
+  t.equal(sink.closed, undefined, 'it could not read anything yet')
+  const { oldestSeq, lastSeq } = session.log
+  t.equal(oldestSeq, before + 15)
+  t.match(sink.frames[0], {
+    ...{ type: 'attached', truncated: true, oldestSeq, replayingFrom: oldestSeq - 1 },
+    session: { lastSeq, attachedClients: 1 },
+  })
+  t.same(
+    sink.events.map(({ seq }) => seq),
+    Array.from({ length: 10 }, (_, index) => oldestSeq + index),
+  )
+  t.match(sink.frames.at(-1), { type: 'synced', seq: lastSeq })
+})
+
 t.test('all that happens in one turn is one write', async (t) => {
   const { session, runner } = await buildSession(t)
   const sink = new FakeSink()

@@ -41,13 +41,13 @@ function logOnDisk() {
   return { log, reads, released }
 }
 
+const attached = { type: 'attached', replayingFrom: 0 } as AttachedFrame
 const seqsOf = ({ frames }: FakeSink) => frames.flatMap((frame) => (frame.type === 'event' ? frame.event.seq : []))
 
 t.test('a client far behind reads many batches from disk at once, and has each event once', async (t) => {
   const { log, reads, released } = logOnDisk()
   const sink = new FakeSink()
-  const attached = { type: 'attached', replayingFrom: 0 } as AttachedFrame
-  const client = new Attachment({ log, ended: false }, sink, attached)
+  const client = new Attachment({ log, ended: false }, sink, attached, () => attached)
   await until(() => sink.frames.at(-1)?.type === 'synced', 'that it has all')
   t.same(seqsOf(sink), ALL)
   t.ok(reads.length <= 4, `${reads.length} reads`)
@@ -60,7 +60,7 @@ t.test('one that takes its time has them in the same order, and one that leaves 
   const { log, reads } = logOnDisk()
   const sink = new FakeSink()
   sink.slow = true
-  const client = new Attachment({ log, ended: false }, sink, { type: 'attached', replayingFrom: 0 } as AttachedFrame)
+  const client = new Attachment({ log, ended: false }, sink, attached, () => attached)
   await until(() => sink.writes.length === 1, 'what it is told first')
   client.resume()
   await until(() => sink.writes.length === 2, 'its first batch')
@@ -115,7 +115,7 @@ t.test(
       const { log } = logOnDisk()
       const sink = new RawSink()
       sink.holds = holds
-      new Attachment({ log, ended: false }, sink, { type: 'attached', replayingFrom: 0 } as AttachedFrame)
+      new Attachment({ log, ended: false }, sink, attached, () => attached)
       await until(() => sink.frames.at(-1)?.type === 'synced', 'that it has all')
       t.same(seqsOf(sink), ALL)
       return sink

@@ -37,7 +37,8 @@ const MAX_UNSENT_FRAMES = 1_000
 export class Attachment {
   readonly #source: LogSource
   readonly #sink: ClientSink
-  #cursor: number
+  readonly #attachedNow: () => AttachedFrame
+  #cursor = 0
   /** The head at attach time, until it was reached and told. */
   #syncSeq: number | undefined
   #frames: ServerFrame[]
@@ -60,13 +61,14 @@ export class Attachment {
 
   /**
    * @param attached the first frame; its `replayingFrom` is where the cursor starts
+   * @param attachedNow the same as of the moment in which it is called
    */
-  constructor(source: LogSource, sink: ClientSink, attached: AttachedFrame) {
+  constructor(source: LogSource, sink: ClientSink, attached: AttachedFrame, attachedNow: () => AttachedFrame) {
     this.#source = source
     this.#sink = sink
-    this.#cursor = attached.replayingFrom
-    this.#syncSeq = source.log.visibleSeq
+    this.#attachedNow = attachedNow
     this.#frames = [attached]
+    this.#stand(attached)
     this.schedule()
   }
 
@@ -126,7 +128,7 @@ export class Attachment {
     this.#scheduled = false
     if (this.#closed || this.#blocked || this.#reading) return
     const parts: (LogSlice | ServerFrame)[] = []
-    if (this.#frames[0]?.type === 'attached') parts.push(this.#frames.shift()!)
+    if (this.#frames[0]?.type === 'attached') parts.push(this.#toldNow(this.#frames.shift() as AttachedFrame))
     const atHead = this.#collectEvents(parts)
     if (atHead === 'evicted') {
       this.close(CLOSE.tooSlow)
@@ -140,6 +142,19 @@ export class Attachment {
     if (this.#awaited && this.#cursor >= this.#awaited.seq) this.#arrive(this.#awaited)
     if (!atHead) this.schedule()
     else if (this.#source.ended && this.#cursor >= this.#source.log.headSeq) this.close(CLOSE.sessionEnded)
+  }
+
+  #stand({ replayingFrom }: AttachedFrame): void {
+    this.#cursor = replayingFrom
+    this.#syncSeq = this.#source.log.visibleSeq
+  }
+
+  /** A log that is full may have dropped what was to be replayed first, before the client could read anything. */
+  #toldNow(attached: AttachedFrame): AttachedFrame {
+    if (this.#cursor >= this.#source.log.oldestSeq - 1) return attached
+    const now = this.#attachedNow()
+    this.#stand(now)
+    return now
   }
 
   #arrive({ then }: { then: () => void }): void {

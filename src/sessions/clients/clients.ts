@@ -81,7 +81,7 @@ export class Clients implements LogReaders {
     this.assertRoom()
     const frame = this.attachedFrame(position)
     frame.session.attachedClients++
-    const attachment = new Attachment(this.#source, sink, frame)
+    const attachment = new Attachment(this.#source, sink, frame, () => this.attachedFrame(position))
     this.#attachments ??= new Set()
     this.#attachments.add(attachment)
     this.#pressure?.join(attachment)
