@@ -5,7 +5,7 @@ import type { ParkedSessionRecord } from '../../src/sessions/kept/store.js'
 import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
-import { buildParked, native, ok, SlowStore } from '../fixtures/parked.js'
+import { buildParked, native, ok, SlowStore, someRecord } from '../fixtures/parked.js'
 import type { Script } from '../fixtures/scripted-engine.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
@@ -370,6 +370,29 @@ t.test('what a store of the host has that is no parked session keeps no other on
   await t.rejects(registry.send(id, { type: 'interrupt' }), { code: 'SG_ERR_STORE_UNAVAILABLE' })
   answer = kept
   t.equal((await registry.get(id))?.status, 'parked')
+})
+
+t.test('a record whose log is damaged keeps no other one from being adopted', async (t) => {
+  const logs = ['{"seq":1}\n{"se', 'null', '{"seq":"1"}', '[]']
+  const store = new MemorySessionStore()
+  await store.save(someRecord('sound'))
+  const log = (events: string) => ({ epoch: 'epoch', oldestSeq: 1, events })
+  for (const [index, events] of logs.entries()) await store.save(someRecord(`damaged-${index}`, { log: log(events) }))
+  const failures: unknown[] = []
+  const onError = ({ message }: Error, context: object) => void failures.push([message, context])
+  const { registry } = await buildGateway(t, { parking: { store, onError }, script: native })
+  t.same(
+    (await registry.list()).map(({ id }) => id),
+    ['sound'],
+  )
+  t.match(
+    failures,
+    logs.map((_, index) => [
+      new RegExp(`record\\.log\\.events of session damaged-${index} does not end with an event: .*left in place\\.$`),
+      { phase: 'adopt' },
+    ]),
+  )
+  t.equal((await store.get('damaged-0'))?.log.events, logs[0])
 })
 
 t.test('a store of the host that lists nothing is named when the gateway starts', async (t) => {

@@ -58,7 +58,27 @@ export async function storedRecord(store: SessionStore, id: string): Promise<Par
   return record
 }
 
+/** Seq of the newest event of a log that is text; undefined: it has none. @throws when what ends it is no event */
+export function newestSeqOf(events: string): number | undefined {
+  const newest = events.slice(events.lastIndexOf('\n') + 1)
+  if (newest === '') return undefined
+  const seq: unknown = JSON.parse(newest)?.seq
+  if (!Number.isSafeInteger(seq)) throw new TypeError('It has no seq.')
+  return seq as number
+}
+
 function problemOf(record: unknown): string | undefined {
-  const [problem] = shape.errors(record, 'record')
-  return problem && `parking.store gave something else than a parked session (${problem.path}: ${problem.message}).`
+  const [wrong] = shape.errors(record, 'record')
+  const problem = wrong ? `${wrong.path}: ${wrong.message}` : logProblemOf(record as ParkedSessionRecord)
+  return problem && `parking.store gave something else than a parked session (${problem}).`
+}
+
+/** Its end is where its numbering goes on; the rest is not looked at, which would take as long as a wake. */
+function logProblemOf({ id, log }: ParkedSessionRecord): string | undefined {
+  try {
+    newestSeqOf(log.events)
+    return undefined
+  } catch (thrown) {
+    return `record.log.events of session ${id} does not end with an event: ${toError(thrown).message}`
+  }
 }

@@ -12,7 +12,7 @@ import type {
 import { type News, newsOf } from '../../sessions/kept/news.js'
 import type { ParkedSessionRecord, SessionStore } from '../../sessions/kept/store.js'
 import { derivedTitle } from '../../sessions/session-facts.js'
-import { listedRecords, storedRecord } from './parked-record.js'
+import { listedRecords, newestSeqOf, storedRecord } from './parked-record.js'
 
 /**
  * A session whose wake a crash cut off has told events that nobody knows any more: its numbering goes on so much later that none of
@@ -155,8 +155,7 @@ function recordOf(write: JournalWrite, before?: ParkedSessionRecord): ParkedSess
 function listed(record: ParkedSessionRecord): JournaledSession {
   const { id, info, profile, generation, executions, permissions, settled, queued, messageIds, chosen, log } = record
   const { order, firstPrompt, engineTitle, before, config, results, decisions, interrupted, hasNews, parkedAt } = record
-  const newest = log.events.slice(log.events.lastIndexOf('\n') + 1)
-  const lastSeq: number = newest === '' ? info.lastSeq : JSON.parse(newest).seq
+  const lastSeq = newestSeqOf(log.events) ?? info.lastSeq
   const waits = [...executions.map(({ executionId }) => executionId), ...permissions.map((request) => request.id)]
   return {
     ...{ id, profile, generation, reservedSeq: info.lastSeq, lastSeq },
