@@ -14,10 +14,7 @@ import type { ParkedSessionRecord, SessionStore } from '../../sessions/kept/stor
 import { derivedTitle } from '../../sessions/session-facts.js'
 import { listedRecords, newestSeqOf, storedRecord } from './parked-record.js'
 
-/**
- * A session whose wake a crash cut off has told events that nobody knows any more: its numbering goes on so much later that none of
- * theirs is used again.
- */
+/** A session whose wake a crash cut off has told events that nobody knows any more: so much later its numbering goes on. */
 const LOST_SEQS = 1_000_000
 
 /** A journal that has only what is asleep, each session as one `ParkedSessionRecord` of a store. */
@@ -62,12 +59,7 @@ export function recordJournal(store: SessionStore): SessionJournal {
       }),
     async list(onUnreadable) {
       const records = await listedRecords(store, onUnreadable)
-      for (const record of records.filter(({ hasNews, isHeld }) => hasNews || isHeld)) {
-        record.info.lastSeq += LOST_SEQS
-        record.log.epoch = newId()
-        delete record.isHeld
-        await save(record)
-      }
+      for (const record of records) if (numberedApart(record)) await save(record)
       return records.map(listed)
     },
     get: (id) =>
@@ -85,10 +77,20 @@ export function recordJournal(store: SessionStore): SessionJournal {
   }
 }
 
+/** Has none of the numbers used again whose events a crash may have taken. @returns whether there can be any */
+function numberedApart(record: ParkedSessionRecord): boolean {
+  if (!record.hasNews && !record.isHeld) return false
+  record.info.lastSeq += LOST_SEQS
+  record.log.epoch = newId()
+  delete record.isHeld
+  return true
+}
+
 /** Moves what a store has of parked sessions into a journal that has every session; what cannot be read stays. */
 export async function moveParked(store: SessionStore, journal: SessionJournal, onFailed: (error: unknown) => void) {
   for (const record of await listedRecords(store, onFailed))
     try {
+      numberedApart(record)
       const { id, profile, generation, config, epoch, state, snapshot, reservedSeq } = wholeOf(record)
       const events = record.log.events === '' ? [] : record.log.events.split('\n')
       const known = await journal.get(id)
