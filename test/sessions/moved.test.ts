@@ -5,7 +5,7 @@ import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { buildGateway, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
-import { buildParked, native, ok } from '../fixtures/parked.js'
+import { buildParked, native, ok, someRecord } from '../fixtures/parked.js'
 
 /** What a store has at the moment in which something came in for a session, as a crash would leave it. */
 class StoreThatEnds extends MemorySessionStore {
@@ -48,3 +48,22 @@ t.test('a session that is moved to a storage after a crash gives no number twice
   t.ok(said!.seq > seen, `${said!.seq} after ${seen}`)
   t.same(await store.left.list(), [])
 })
+
+t.test(
+  'a session whose removal was confirmed before a crash is not moved to a storage, and its end is told',
+  async (t) => {
+    const store = new MemorySessionStore()
+    const executions = [{ executionId: 'e1', toolName: 'x' }]
+    await store.save(someRecord('removed', { executions, removal: 'client' }))
+    const told: unknown[] = []
+    const { gateway, registry } = await buildGateway(t, {
+      ...{ storage: createMemoryStorage(), parking: { store }, script: native },
+      notifications: { onNotification: ({ type, sessionId, reason }) => void told.push([type, sessionId, reason]) },
+    })
+    await until(() => told.length > 0, 'its end')
+    t.same(told, [['session_closed', 'removed', 'client']])
+    t.same(await registry.list(), [])
+    await t.rejects(gateway.executions.submit('e1', ok), { code: 'SG_ERR_EXECUTION_NOT_FOUND' })
+    t.same(await store.list(), [])
+  },
+)

@@ -91,7 +91,7 @@ export async function moveParked(store: SessionStore, journal: SessionJournal, o
   for (const record of await listedRecords(store, onFailed))
     try {
       numberedApart(record)
-      const { id, profile, generation, config, epoch, state, snapshot, reservedSeq } = wholeOf(record)
+      const { id, profile, generation, config, epoch, state, snapshot, reservedSeq, news } = wholeOf(record)
       const events = record.log.events === '' ? [] : record.log.events.split('\n')
       const known = await journal.get(id)
       if (!known)
@@ -100,6 +100,7 @@ export async function moveParked(store: SessionStore, journal: SessionJournal, o
           events: events.map((json) => ({ seq: JSON.parse(json).seq, json })),
         })
       else if (isWaiting(known)) await journal.write({ id, state: merged(known, state), ...(snapshot && { snapshot }) })
+      if (news) await journal.deposit(id, news)
       await store.delete(id)
     } catch (error) {
       onFailed(error)
