@@ -15,14 +15,13 @@ import { Clients, SessionBridge } from './clients/clients.js'
 import type { JournaledOrigin, JournaledState, JournaledWhole, MidTurn, QueuedMessage } from './kept/journal.js'
 import type { JournalOwner } from './kept/journal-owner.js'
 import { JournalWriter } from './kept/journal-writer.js'
+import { withCommand } from './kept/news.js'
 import { type Life, NEXT } from './life/life.js'
 import type { RunnerLink } from './life/runner-link.js'
 import { snapshotFiles } from './life/snapshot-files.js'
 import { EventLog } from './log/event-log.js'
 import { keptConfig, SessionFacts } from './session-facts.js'
 import type { LeftSession, SessionInit, SessionWorld } from './session-world.js'
-
-const REMEMBERED_COMMANDS = 100
 
 /** What a session is at a moment, and how a change of it is told; its desks are what happens to it. */
 export class SessionState implements PermissionDeskOwner, LogSource, JournalOwner {
@@ -268,8 +267,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
 
   /** A command was accepted under this id. */
   rememberCommand(id: string | undefined): void {
-    const { messageIds = [] } = this
-    if (id !== undefined && !messageIds.includes(id)) this.messageIds = [...messageIds, id].slice(-REMEMBERED_COMMANDS)
+    if (id !== undefined) this.messageIds = withCommand(this.messageIds, id)
   }
 
   /** It was refused after all, and may be tried again. */

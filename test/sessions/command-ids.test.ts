@@ -1,9 +1,11 @@
 import t from 'tap'
 import type { SessionCommand } from '../../schemas/commands.js'
 import { UNLIMITED } from '../../src/principal.js'
-import { SOME_CWD, until } from '../fixtures/build.js'
+import type { ParkedSessionRecord } from '../../src/sessions/kept/store.js'
+import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
+import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
-import { native } from '../fixtures/parked.js'
+import { buildParked, native } from '../fixtures/parked.js'
 
 async function build(t: Parameters<typeof buildJournaled>[0], options: Parameters<typeof buildJournaled>[1] = {}) {
   const world = await buildJournaled(t, options)
@@ -80,6 +82,28 @@ t.test('so is one that woke a session, and one that a crash let nobody take up',
   await last.registry.send(id, allow(request!.id))
   const told = (await eventsOf(last, id)).filter(({ type }) => type === 'permission_resolved')
   t.match(told, [{ behavior: 'allow', resolvedBy: 'client' }])
+})
+
+t.test('so is one that a store of parked sessions had when the process ended', async (t) => {
+  const left = new MemorySessionStore()
+  class StoreThatEnds extends MemorySessionStore {
+    override async save(record: ParkedSessionRecord): Promise<void> {
+      await super.save(record)
+      if (record.hasNews && !(await left.get(record.id))) await left.save(record)
+    }
+  }
+  const parking = { store: new StoreThatEnds() }
+  const { registry, engine, id } = await buildParked(t, { parking, request: { approvalTimeoutMs: 0 } })
+  void engine.last.host.requestPermission(ask)
+  await until(async () => (await registry.get(id))?.status === 'parked')
+  const [request] = (await registry.get(id))!.parked!.permissions!
+  await registry.send(id, allow(request!.id))
+  const next = await buildGateway(t, { parking: { store: left }, script: native })
+  await until(async () => (await next.registry.get(id))?.status === 'running')
+  await next.registry.send(id, allow(request!.id))
+  await t.rejects(next.registry.send(id, { ...allow(request!.id), id: 'another' }), {
+    code: 'SG_ERR_PERMISSION_NOT_FOUND',
+  })
 })
 
 t.test('so is a close', async (t) => {

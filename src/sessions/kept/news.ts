@@ -53,5 +53,11 @@ export function newsOf(asked: Asked): News {
   }
 }
 
+const REMEMBERED_COMMANDS = 100
+
+/** The ids of the last accepted commands, with that of one more. */
+export const withCommand = (ids: readonly string[] = [], id: string): string[] =>
+  ids.includes(id) ? [...ids] : [...ids, id].slice(-REMEMBERED_COMMANDS)
+
 /** Whether it is for the engine that goes on with a turn: it waits for one. */
 export const isForEngine = ({ type }: Asked): boolean => type === 'result' || type === 'answer' || type === 'interrupt'

@@ -9,7 +9,7 @@ import type {
   JournalWrite,
   SessionJournal,
 } from '../../sessions/kept/journal.js'
-import { type News, newsOf } from '../../sessions/kept/news.js'
+import { type News, newsOf, withCommand } from '../../sessions/kept/news.js'
 import type { ParkedSessionRecord, SessionStore } from '../../sessions/kept/store.js'
 import { derivedTitle } from '../../sessions/session-facts.js'
 import { listedRecords, newestSeqOf, storedRecord } from './parked-record.js'
@@ -191,11 +191,12 @@ function takeIn(record: ParkedSessionRecord, news: News): void {
       break
     }
     case 'answer': {
-      const { requestId, answer, by } = news
+      const { requestId, answer, by, commandId } = news
       const request = record.permissions.find(({ id }) => id === requestId) ?? news.request
       if (!request) return
       record.permissions = record.permissions.filter((pending) => pending !== request)
       record.decisions.push(carriedDecision(request, answer, by))
+      if (commandId !== undefined) record.messageIds = withCommand(record.messageIds, commandId)
       break
     }
     case 'interrupt':
