@@ -249,6 +249,7 @@ export const queueAdapterConformance: readonly QueueAdapterCase[] = [
     async run(adapter) {
       for (const [id, at] of Object.entries({ a: 1000, b: 2000, c: 3000 })) await adapter.add(record(id, { at }))
       assert.deepEqual(await listed(adapter, { after: { id: 'gone', createdAt: 2500 } }), ['b', 'a'])
+      assert.deepEqual(await listed(adapter, { after: { id: 'gone', createdAt: 2000 } }), ['b', 'a'])
     },
   },
   {
@@ -316,6 +317,10 @@ export const queueAdapterConformance: readonly QueueAdapterCase[] = [
       for (const id of ['queued', 'running', 'queued', 'unknown']) await adapter.remove(id)
       const after = reopen ? await reopen() : adapter
       assert.deepEqual(await listed(after), ['stays'])
+      for (const id of ['queued', 'running']) {
+        assert.equal(await after.get(id), null)
+        assert.equal(await after.update(id, { status: 'failed' }), null)
+      }
       assert.equal((await after.claimNext())?.info.id, 'stays')
       assert.equal(await after.claimNext(), null)
     },

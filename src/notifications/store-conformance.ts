@@ -43,6 +43,18 @@ export const notificationStoreConformance: readonly NotificationStoreCase[] = [
     },
   },
   {
+    name: 'is not affected by what happens to what it took or gave',
+    async run(store) {
+      const mine = kept(2)
+      await store.add(mine)
+      const early = kept(1)
+      await store.add(early)
+      for (const one of [mine, early]) one.profile = 'changed'
+      for (const theirs of await store.read(ALL, PAGE)) theirs.json = '"changed"'
+      assert.deepEqual(await store.read(ALL, PAGE), [kept(1), kept(2)])
+    },
+  },
+  {
     name: 'reads in the order of the numbers, whatever the order of adding',
     async run(store) {
       for (const number of [2, 1, 5, 3]) await store.add(kept(number))

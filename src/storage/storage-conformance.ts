@@ -57,6 +57,7 @@ export const gatewayStorageConformance: readonly GatewayStorageCase[] = [
       const { idempotency } = await reopen()
       const left = await idempotency.left!()
       assert.deepEqual(new Set(left), new Set(keys))
+      for (const { key } of keys) assert.deepEqual(await idempotency.begin(key, 'f'), { state: 'in_flight' })
       for (const { key } of left) await idempotency.complete(key, ANSWER)
       for (const { key } of keys)
         assert.deepEqual(await idempotency.begin(key, 'f'), { state: 'answered', answer: ANSWER })

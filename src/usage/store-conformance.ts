@@ -69,6 +69,28 @@ export const usageStoreConformance: readonly UsageStoreCase[] = [
     },
   },
   {
+    name: 'tells keys apart that differ in one part, whatever the parts are made of',
+    async run(store, reopen) {
+      const keys = [
+        ['2026-01-01', 'a', 'claude', 'ann'],
+        ['2026-01-02', 'a', 'claude', 'ann'],
+        ['2026-01-02', 'b', 'claude', 'ann'],
+        ['2026-01-02', 'b', 'codex', 'ann'],
+        ['2026-01-02', 'b', 'codex', 'bob'],
+        ['2026-01-02', 'b codex', 'x', 'bob'],
+        ['2026-01-02', 'b', 'codex x', 'bob'],
+        ['2026-01-02', 'b', 'codex', '","bob'],
+      ] as const
+      await store.add(keys.map(([day, profile, agent, person]) => turn(day, profile, { agent, person })))
+      const seen = reopen ? await reopen() : store
+      const found = await seen.read(ALWAYS, ['day', 'profile', 'agent', 'person'], 99)
+      const shown = found.map(({ day, profile, agent, person, turns }) =>
+        JSON.stringify([day, profile, agent, person, turns]),
+      )
+      assert.deepEqual(new Set(shown), new Set(keys.map((one) => JSON.stringify([...one, 1]))))
+    },
+  },
+  {
     name: 'is not affected by what happens to what it took or gave',
     async run(store) {
       const mine = turn('2026-01-01', 'a')

@@ -197,6 +197,11 @@ export const atRestConformance: readonly ConformanceCase<SessionJournal>[] = ofT
       assert.deepEqual([await seen.continues('its own'), await seen.continues('another')], [true, false])
       await seen.remove('b')
       assert.equal(await seen.continues('its own'), false)
+      const state = stateOf('c', 1, { state: { firstPrompt: 'x' } })
+      await seen.write({ id: 'c', state, asleep: { status: 'parked', sdkSessionId: 'of c' } })
+      assert.equal(await seen.continues('of c'), true)
+      await seen.write({ id: 'c', state: stateOf('c', 1, { state: { inTurn: true } }) })
+      assert.equal(await seen.continues('of c'), false, 'it is awake')
     },
   },
 ])

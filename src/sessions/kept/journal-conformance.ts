@@ -354,8 +354,12 @@ export const sessionJournalConformance: readonly SessionJournalCase[] = [
       events[0]!.json = 'changed'
       const [given] = await journal.list()
       given!.state.info.title = 'changed'
-      const [read] = await readAll(journal, 'one')
+      const [read] = await journal.read('one', 0, 1, MUCH)
       read!.json = 'changed'
+      const news = [title('a', 'as it was')]
+      await journal.deposit('one', news)
+      for (const one of [...news, (await newsIn(journal, 'one'))![0]!]) Object.assign(one, { title: 'changed' })
+      assert.deepEqual(await newsIn(journal, 'one'), [title('a', 'as it was')])
       assert.deepEqual((await journal.get('one'))?.state, stateOf('one', { settled: ['r'] }))
       assert.deepEqual(await readAll(journal, 'one'), [event(1)])
     },

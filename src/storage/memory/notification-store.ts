@@ -52,10 +52,8 @@ export function createMemoryNotificationStore(): MemoryNotificationStore {
       addNow(notification)
     },
     async read(range, page) {
-      return pageOf(
-        kept().filter((notification) => isIn(range, notification)),
-        page,
-      )
+      const found = kept().filter((notification) => isIn(range, notification))
+      return pageOf(found, page).map((notification) => ({ ...notification }))
     },
     async oldest(since) {
       return kept().find(({ ts }) => ts >= since)?.number

@@ -1,0 +1,149 @@
+import t from 'tap'
+import type { QueueAdapter } from '../../src/jobs/adapter.js'
+import { queueAdapterConformance } from '../../src/jobs/adapter-conformance.js'
+import type { ConformanceCase } from '../../src/lib/conformance.js'
+import type { KeptNotification, NotificationStore } from '../../src/notifications/store.js'
+import { notificationStoreConformance } from '../../src/notifications/store-conformance.js'
+import type { ReadEvent, SessionJournal } from '../../src/sessions/kept/journal.js'
+import { sessionJournalConformance } from '../../src/sessions/kept/journal-conformance.js'
+import { createMemoryNotificationStore } from '../../src/storage/memory/notification-store.js'
+import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
+import { createMemorySessionJournal } from '../../src/storage/memory/session-journal.js'
+import { createMemoryStorage } from '../../src/storage/memory/storage.js'
+import { createMemoryUsageStore } from '../../src/storage/memory/usage-store.js'
+import type { GatewayStorage } from '../../src/storage/storage.js'
+import { gatewayStorageConformance } from '../../src/storage/storage-conformance.js'
+import type { UsageStore } from '../../src/usage/store.js'
+import { usageStoreConformance } from '../../src/usage/store-conformance.js'
+
+/** Names of the cases that a part does not pass, each run on a new one. */
+async function failed<Part>(cases: readonly ConformanceCase<Part>[], make: () => Part): Promise<string[]> {
+  const names: string[] = []
+  for (const { name, run } of cases) await run(make()).catch(() => names.push(name))
+  return names
+}
+
+const SHARES = /^is not affected by what happens to what it took or gave$/
+
+t.test('a journal that gives its own events away', async (t) => {
+  const make = (): SessionJournal => {
+    const journal = createMemorySessionJournal()
+    const own = new Map<string, ReadEvent>()
+    const read: SessionJournal['read'] = async (id, ...place) =>
+      (await journal.read(id, ...place)).map((event) => {
+        const key = JSON.stringify([id, event])
+        own.set(key, own.get(key) ?? event)
+        return own.get(key)!
+      })
+    return { ...journal, read }
+  }
+  t.match(await failed(sessionJournalConformance, make), [SHARES])
+})
+
+t.test('a journal that takes one which is awake for one that sleeps', async (t) => {
+  const make = (): SessionJournal => {
+    const journal = createMemorySessionJournal()
+    const gone = new Set<string>()
+    const known = new Map<string, string>()
+    return {
+      ...journal,
+      async write(write) {
+        await journal.write(write)
+        if (write.asleep?.sdkSessionId !== undefined) known.set(write.asleep.sdkSessionId, write.id)
+      },
+      async remove(id, ...along) {
+        await journal.remove(id, ...along)
+        gone.add(id)
+      },
+      continues: async (sdkSessionId) => known.has(sdkSessionId) && !gone.has(known.get(sdkSessionId)!),
+    }
+  }
+  t.match(await failed(sessionJournalConformance, make), [/knows what it goes on from/])
+})
+
+t.test('an adapter that still has a job which was removed', async (t) => {
+  const make = (): QueueAdapter => {
+    const adapter = createMemoryQueueAdapter()
+    const removed = new Map<string, Awaited<ReturnType<QueueAdapter['get']>>>()
+    return {
+      ...adapter,
+      async remove(id) {
+        removed.set(id, removed.get(id) ?? (await adapter.get(id)))
+        await adapter.remove!(id)
+      },
+      get: async (id) => removed.get(id) ?? adapter.get(id),
+    }
+  }
+  t.match(await failed(queueAdapterConformance, make), [/^removes a job as if it had never been/])
+})
+
+t.test('a feed that keeps what it was given as it is by now', async (t) => {
+  const make = (): NotificationStore => {
+    const store = createMemoryNotificationStore()
+    const given = new Map<number, KeptNotification>()
+    return {
+      ...store,
+      async add(kept) {
+        given.set(kept.number, kept)
+        await store.add(kept)
+      },
+      read: async (...asked) => (await store.read(...asked)).map((one) => given.get(one.number)!),
+    }
+  }
+  t.match(await failed(notificationStoreConformance, make), [SHARES])
+})
+
+t.test('a usage store that makes one key of two', async (t) => {
+  const make = (): UsageStore => {
+    const store = createMemoryUsageStore()
+    let last: string[] = []
+    return {
+      ...store,
+      // as one that remembers the sum of the last count by less than its key
+      add: (counts) =>
+        store.add(
+          counts.map((count) => {
+            const profile = last[0] === `${count.day} ${count.agent} ${count.person}` ? last[1]! : count.profile
+            last = [`${count.day} ${count.agent} ${count.person}`, profile]
+            return { ...count, profile }
+          }),
+        ),
+    }
+  }
+  t.match(await failed(usageStoreConformance, make), [/^tells keys apart/])
+})
+
+t.test('a storage that gives a key to a new request which an earlier process has left', async (t) => {
+  const names: string[] = []
+  for (const { name, run } of gatewayStorageConformance) {
+    const inner = createMemoryStorage()
+    const left = new Set<string>()
+    const { idempotency } = inner
+    const storage: GatewayStorage = {
+      ...inner,
+      idempotency: {
+        ...idempotency,
+        begin: async (key, fingerprint) => (left.has(key) ? { state: 'new' } : idempotency.begin(key, fingerprint)),
+        async left() {
+          const found = await idempotency.left!()
+          for (const { key } of found) left.add(key)
+          return found
+        },
+        async complete(key, answer) {
+          left.delete(key)
+          await idempotency.complete(key, answer)
+        },
+        async release(key) {
+          left.delete(key)
+          await idempotency.release(key)
+        },
+      },
+    }
+    const reopen = async () => {
+      await storage.open()
+      return storage
+    }
+    await run(storage, reopen).catch(() => names.push(name))
+  }
+  t.same(names, ['keeps a key with what its request makes, to be answered by the next process'])
+})
