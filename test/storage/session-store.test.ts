@@ -8,6 +8,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -210,6 +211,41 @@ t.test('what a killed write left behind is cleared up, and what is being written
   t.ok(existsSync(fresh))
   await store.close?.()
 })
+
+t.test('a directory that could not be looked through is nobody’s once its store is closed', async (t) => {
+  const dir = join(t.testdir(), 'parked')
+  const store = createFileSessionStore({ dir })
+  t.teardown(() => store.close?.())
+  const { readdir } = files
+  const restore = () => {
+    files.readdir = readdir
+    syncBuiltinESMExports()
+  }
+  t.teardown(restore)
+  const refuse = () => Promise.reject(Object.assign(new Error('EIO: i/o error, scandir'), { code: 'EIO' }))
+  Object.assign(files, { readdir: refuse })
+  syncBuiltinESMExports()
+  await t.rejects(store.save(someRecord('one')), { code: 'EIO' })
+  t.notOk(existsSync(join(dir, '.lock')), 'it is not held in vain')
+  restore()
+  await store.save(someRecord('one'))
+  t.ok(existsSync(join(dir, '.lock')))
+  await store.close?.()
+  t.notOk(existsSync(join(dir, '.lock')))
+})
+
+t.test(
+  'a write that is put in its place while a store of the same process is opened keeps that from nothing',
+  async (t) => {
+    const dir = join(t.testdir(), 'parked')
+    mkdirSync(dir, { mode: 0o700 })
+    // there when the directory is read, and gone when it is looked at
+    symlinkSync('gone', join(dir, `${'a'.repeat(64)}.json.123`))
+    const store = createFileSessionStore({ dir })
+    t.same(await store.list(), [])
+    await store.close?.()
+  },
+)
 
 t.test('a file that cannot be closed, as on a network drive that is full or away, ends nobody', async (t) => {
   const dir = join(t.testdir(), 'parked')

@@ -118,13 +118,24 @@ async function take(dir: string): Promise<ProcessLock> {
   const { mode } = await stat(dir)
   if (isOpenToAll(mode)) throw new Error(openToAllMessage(dir))
   const lock = await acquireProcessLock(join(await realpath(dir), '.lock'))
+  try {
+    await clearUp(dir)
+  } catch (error) {
+    // whoever tries again takes it again
+    await lock.release()
+    throw error
+  }
+  return lock
+}
+
+async function clearUp(dir: string): Promise<void> {
   const startedAt = Date.now() - process.uptime() * 1000
   for (const name of (await readdir(dir)).filter((name) => DRAFT_NAME.test(name))) {
     const draft = join(dir, name)
-    const { mtimeMs } = await stat(draft)
-    if (mtimeMs < startedAt) await rm(draft, { force: true })
+    // another store of this process may have put it in its place meanwhile
+    const found = await stat(draft).catch(unless('ENOENT', undefined))
+    if (found && found.mtimeMs < startedAt) await rm(draft, { force: true })
   }
-  return lock
 }
 
 /**
