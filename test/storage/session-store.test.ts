@@ -212,6 +212,50 @@ t.test('what a killed write left behind is cleared up, and what is being written
   await store.close?.()
 })
 
+t.test('what is confirmed is on the disk by its name, and what is there is not refused', async (t) => {
+  const dir = join(t.testdir(), 'parked')
+  const store = createFileSessionStore({ dir })
+  await store.list()
+  const done: string[] = []
+  let broken = false
+  const { open, rename, unlink } = files
+  const restore = () => {
+    Object.assign(files, { open, rename, unlink })
+    syncBuiltinESMExports()
+  }
+  t.teardown(restore)
+  const told =
+    <Args extends unknown[]>(what: string, act: (...args: Args) => Promise<void>) =>
+    async (...args: Args) => {
+      await act(...args)
+      done.push(what)
+      if (broken && what !== 'rename') throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
+    }
+  const opened: typeof open = async (path, ...how) => {
+    const handle = await open(path, ...how)
+    const { sync, close } = handle
+    handle.sync = told(path === dir ? 'sync' : 'another', () => sync.call(handle))
+    handle.close = told('close', () => close.call(handle))
+    return handle
+  }
+  Object.assign(files, { open: opened, rename: told('rename', rename), unlink: told('unlink', unlink) })
+  syncBuiltinESMExports()
+  const doneSince = () => done.splice(0).filter((what) => what !== 'close')
+  const saved = async (parkedAt: number) => {
+    await store.save(someRecord('one', { parkedAt }))
+    t.same(doneSince(), ['rename', 'sync'])
+    t.match(await store.get('one'), { parkedAt })
+  }
+  await saved(1)
+  broken = true
+  await saved(2)
+  broken = false
+  await store.delete('one')
+  t.same(doneSince(), ['unlink', 'sync'])
+  restore()
+  await store.close?.()
+})
+
 t.test('a directory that could not be looked through is nobody’s once its store is closed', async (t) => {
   const dir = join(t.testdir(), 'parked')
   const store = createFileSessionStore({ dir })

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { open, readFile, realpath, stat, writeFile } from 'node:fs/promises'
+import { readFile, realpath, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import writeFileAtomic from 'write-file-atomic'
@@ -13,6 +13,7 @@ import { isOpenToAll, openToAllMessage } from '../../lib/open-to-all.js'
 import { type Checker, compileSchema } from '../../lib/validation.js'
 import type { ProfileStore } from '../../profiles/store.js'
 import { acquireProcessLock, type ProcessLock } from './process-lock.js'
+import { syncDirectory } from './sync-directory.js'
 import { unless } from './unless.js'
 
 const Contents = Type.Object(
@@ -164,11 +165,5 @@ async function keepAside(path: string, bytes: Buffer): Promise<string> {
 
 async function writeProfiles(path: string, profiles: StoredProfile[]): Promise<void> {
   await writeFileAtomic(path, `${JSON.stringify({ version: 1, profiles }, undefined, 2)}\n`, { mode: 0o600 })
-  // The rename itself survives a power cut only once its directory is on the disk.
-  const directory = await open(dirname(path), 'r')
-  try {
-    await directory.sync()
-  } finally {
-    await directory.close()
-  }
+  await syncDirectory(dirname(path))
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { open, readdir, realpath, rename, rm, stat, unlink } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { strict } from '../../../schemas/common.js'
 import { toError } from '../../errors.js'
@@ -11,6 +11,7 @@ import { type Checker, compileSchema } from '../../lib/validation.js'
 import type { ParkedSessionRecord, SessionStore } from '../../sessions/kept/store.js'
 import { ParkedRecord } from '../record/parked-record.js'
 import { acquireProcessLock, type ProcessLock } from './process-lock.js'
+import { syncDirectory } from './sync-directory.js'
 import { unless } from './unless.js'
 
 const VERSION = 1
@@ -82,6 +83,7 @@ class FileSessionStore implements SessionStore {
   async delete(id: string): Promise<void> {
     await this.#hold()
     await unlink(this.#fileOf(id)).catch(unless('ENOENT', undefined))
+    await syncDirectory(this.#dir)
   }
 
   async close(): Promise<void> {
@@ -151,15 +153,15 @@ async function replaceFile(file: string, text: string): Promise<void> {
       await handle.writeFile(text)
       await handle.datasync()
     } finally {
-      closed = handle.close()
-      // waited for below, unless the write has failed before it
-      closed.catch(() => {})
+      // what is on the disk is there, whatever becomes of the handle
+      closed = handle.close().catch(() => {})
     }
     await Promise.all([closed, rename(draft, file)])
   } catch (error) {
     await rm(draft, { force: true }).catch(() => {})
     throw error
   }
+  await syncDirectory(dirname(file))
 }
 
 let drafts = 0
