@@ -22,7 +22,7 @@ export function asleep(
   parksAt?: number,
   isHeld = false,
 ): JournalWrite {
-  const { id, log, profile, facts } = session
+  const { id, log, facts } = session
   const chosen = inSnapshot(session.chosen)
   const state = { ...session.state(), ...(chosen && { chosen }) }
   const write = { id, snapshot, state, reservedSeq: log.lastSeq }
@@ -33,7 +33,7 @@ export function asleep(
   const parked = session.parkedInfo(parksAt)
   return {
     ...write,
-    origin: { profile: profile.info.name, generation: profile.generation, config, epoch: log.epoch },
+    origin: { ...session.origin(), config },
     state: {
       ...{ ...state, midTurn: { ...midTurnAt(session, parksAt), ...(isHeld && { isHeld }) } },
       info: { ...state.info, status: 'parked', parked, lastActivityAt: parksAt },

@@ -1,10 +1,10 @@
 import type { SessionClosedReason } from '../../../schemas/events.js'
 import type { PendingExecution } from '../../../schemas/executions.js'
 import type { PermissionRequest } from '../../../schemas/permissions.js'
-import type { SessionInfo } from '../../../schemas/sessions.js'
+import type { SessionInfo, TokenUsage } from '../../../schemas/sessions.js'
 import type { RunnerSnapshot, SessionRunnerConfig } from '../../engines/runner.js'
 import type { AskedPlaces } from '../asks/waiting.js'
-import type { CarriedDecision, CarriedResult, JournaledState } from './journal.js'
+import type { CarriedDecision, CarriedResult, JournaledState, QueuedMessage } from './journal.js'
 
 /** A parked session as it is kept: everything to go on under the same id, and nothing that only the host may know. */
 export interface ParkedSessionRecord {
@@ -43,10 +43,16 @@ export interface ParkedSessionRecord {
   /** What was chosen since the request; `config` has it already. */
   chosen?: JournaledState['chosen']
   before?: JournaledState['before']
+  /** Name of who created it, and of who asked for its turn. */
+  createdBy?: string
+  askedBy?: string
+  /** What the model calls of its turn have told, and what of that the snapshot knows. */
+  turnUsage?: TokenUsage
+  used?: TokenUsage
   /** It is to be removed, for this reason. */
   removal?: SessionClosedReason
   /** Messages that wait for the turn to end. */
-  queued?: { text: string; commandId?: string }[]
+  queued?: QueuedMessage[]
   /** Ids of the last accepted messages. */
   messageIds?: readonly string[]
   /** The session had its engine when this was saved: events may have followed. */

@@ -91,12 +91,13 @@ export async function moveParked(store: SessionStore, journal: SessionJournal, o
   for (const record of await listedRecords(store, onFailed))
     try {
       numberedApart(record)
-      const { id, profile, generation, config, epoch, state, snapshot, reservedSeq, news } = wholeOf(record)
+      const { id, profile, generation, config, epoch, createdBy, state, snapshot, reservedSeq, news } = wholeOf(record)
       const events = record.log.events === '' ? [] : record.log.events.split('\n')
       const known = await journal.get(id)
       if (!known)
         await journal.write({
-          ...{ id, origin: { profile, generation, config, epoch }, state, reservedSeq, ...(snapshot && { snapshot }) },
+          ...{ id, origin: { profile, generation, config, epoch, ...present({ createdBy }) }, state, reservedSeq },
+          ...(snapshot && { snapshot }),
           events: events.map((json) => ({ seq: JSON.parse(json).seq, json })),
         })
       else if (isWaiting(known)) await journal.write({ id, state: merged(known, state), ...(snapshot && { snapshot }) })
@@ -130,26 +131,31 @@ function recordOf(write: JournalWrite, before?: ParkedSessionRecord): ParkedSess
   const snapshot = write.snapshot ?? before?.snapshot
   const midTurn = state?.midTurn
   if (!state || !midTurn || !snapshot || !log) throw new Error(`Session ${id} does not sleep.`)
-  const { info, order, firstPrompt, engineTitle, queued, messageIds, chosen, asked, hostTitle } = state
-  const { profile, generation, config } = origin ?? before!
+  const { info, order, hostTitle, firstPrompt, engineTitle, askedBy, turnUsage, before: earlier, ...rest } = state
+  const { executions = [], permissions = [], settled = [], asked, queued, messageIds, chosen, ...others } = rest
+  // what parks is in its turn, on the only node; a fact that nobody keeps does not compile
+  const { midTurn: _midTurn, inTurn: _inTurn, isStale: _isStale, home: _home, ...forgotten } = others
+  forgotten satisfies Record<string, never>
+  const { profile, generation, config, createdBy } = origin ?? before!
   const { title: _title, ...untitled } = config
   const isNew = (key: string) => !midTurn.results.some(({ executionId }) => executionId === key)
   return {
     id,
     info: { ...info, lastSeq: reservedSeq },
     ...{ profile, generation, config: hostTitle === undefined ? untitled : { ...untitled, title: hostTitle } },
-    ...present({ order, firstPrompt, engineTitle, before: state.before, chosen, asked }),
+    ...present({ order, firstPrompt, engineTitle, before: earlier, chosen, asked }),
+    ...present({ createdBy, askedBy, turnUsage, used: midTurn.used }),
     ...(queued && { queued: [...queued] }),
     ...(messageIds && { messageIds: [...messageIds] }),
     snapshot,
-    executions: [...(state.executions ?? [])],
+    executions: [...executions],
     results: [...midTurn.results, ...(before?.results ?? []).filter(({ executionId }) => isNew(executionId))],
-    permissions: [...(state.permissions ?? [])],
+    permissions: [...permissions],
     decisions: [...midTurn.decisions],
     hasNews: midTurn.due ?? false,
     ...(midTurn.isHeld && { isHeld: true }),
     ...(midTurn.interrupted && { interrupted: true }),
-    settled: [...(state.settled ?? [])],
+    settled: [...settled],
     log,
     parkedAt: midTurn.since,
   }
@@ -158,6 +164,7 @@ function recordOf(write: JournalWrite, before?: ParkedSessionRecord): ParkedSess
 function listed(record: ParkedSessionRecord): JournaledSession {
   const { id, info, profile, generation, executions, permissions, settled, queued, messageIds, chosen, log } = record
   const { order, firstPrompt, engineTitle, before, config, results, decisions, interrupted, hasNews, parkedAt } = record
+  const { askedBy, turnUsage, used } = record
   const lastSeq = newestSeqOf(log.events) ?? info.lastSeq
   const waits = [...executions.map(({ executionId }) => executionId), ...permissions.map((request) => request.id)]
   return {
@@ -166,9 +173,9 @@ function listed(record: ParkedSessionRecord): JournaledSession {
     state: {
       ...{ info: { ...info, lastSeq }, inTurn: true, executions, permissions, settled },
       ...present({ order, hostTitle: config.title, firstPrompt, engineTitle, asked: record.asked }),
-      ...present({ queued, messageIds, chosen, before }),
+      ...present({ queued, messageIds, chosen, before, askedBy, turnUsage }),
       midTurn: {
-        ...{ since: parkedAt, waits, results, decisions },
+        ...{ since: parkedAt, waits, results, decisions, ...present({ used }) },
         ...(interrupted && { interrupted }),
         ...(hasNews && { due: true }),
       },
@@ -177,8 +184,8 @@ function listed(record: ParkedSessionRecord): JournaledSession {
 }
 
 function wholeOf(record: ParkedSessionRecord): JournaledWhole {
-  const { config, snapshot, log } = record
-  return { ...listed(record), config, snapshot, log, epoch: log.epoch }
+  const { config, snapshot, log, createdBy } = record
+  return { ...listed(record), config, snapshot, log, epoch: log.epoch, ...present({ createdBy }) }
 }
 
 function takeIn(record: ParkedSessionRecord, news: News): void {
