@@ -321,6 +321,7 @@ export const clusterConformance: readonly ClusterCase[] = [
     async run(world) {
       const nodes = await Promise.all(['a', 'b', 'c'].map((name) => world.node(name)))
       const [a, b, c] = nodes as [TestNode, TestNode, TestNode]
+      await a.storage.idempotency.begin('k', 'f')
       await fill(a)
       const { n } = a.storage.cluster
       const found = [takes(b), takes(c)]
@@ -338,17 +339,31 @@ export const clusterConformance: readonly ClusterCase[] = [
       a.reconnect()
       await lost
       assert.equal(a.storage.cluster.state, 'out')
-      const { journal, queue, outbox, cluster } = a.storage
+      const { journal, queue, outbox, idempotency, cluster } = a.storage
       const asked = [
         journal.write({ id: 'one', events: [{ seq: 2, json: '{"seq":2}' }] }),
+        journal.write(sessionOf('two')),
+        journal.remove('one'),
+        queue.add(jobOf('another')),
+        queue.claimNext(),
         queue.update('job', { status: 'succeeded', finishedAt: 1 }, 'running'),
+        ...(queue.settle
+          ? [queue.settle('job', { status: 'failed' }, { day: '2026-01-01', tokens: 7 }, 'running')]
+          : []),
+        outbox.add({ id: 'late', lane: 'lane', delivery: {} }),
         outbox.remove('lane', 'd'),
+        idempotency.complete('k', { status: 201, headers: {}, body: 'late' }),
+        idempotency.release('k'),
         cluster.release(['one']),
         cluster.claim('one'),
         cluster.carried.write('one', ...pieceOf('a.jsonl', 0, 'late')),
       ]
-      for (const refused of await Promise.allSettled(asked))
-        assert.equal(refused.status === 'rejected' && refused.reason.code, 'STORAGE_FENCED')
+      for (const [index, refused] of (await Promise.allSettled(asked)).entries())
+        assert.equal(
+          refused.status === 'rejected' && refused.reason.code,
+          'STORAGE_FENCED',
+          `the ${index + 1}th is done`,
+        )
       await hasAll(taker)
       assert.deepEqual(await taker.storage.cluster.carried.pieces('one'), [])
       assert.equal((await taker.storage.queue.get('job'))?.info.status, 'running')
