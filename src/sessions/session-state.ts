@@ -97,9 +97,9 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     this.createdAt = left?.whole.state.info.createdAt ?? world.clock.now()
     const { keeping, clock, eventLog: limits } = world
     const { whole, lastSeq = 0 } = left ?? {}
-    const { sleeps = false, state: { isStale = false } = {} } = whole ?? {}
-    if (keeping.hasAll)
-      this.writer = new JournalWriter(keeping, clock, this, left && { reservedSeq: lastSeq, sleeps, isStale })
+    const { sleeps = false, oldestSeq, state: { isStale = false } = {} } = whole ?? {}
+    const written = left && { reservedSeq: lastSeq, sleeps, isStale, oldestSeq }
+    if (keeping.hasAll) this.writer = new JournalWriter(keeping, clock, this, written)
     // before the log, which asks it
     this.clients = new Clients(this, world.maxSocketsPerSession)
     this.log = whole?.log

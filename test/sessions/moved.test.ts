@@ -1,6 +1,7 @@
 import t from 'tap'
 import { UNLIMITED } from '../../src/principal.js'
 import type { ParkedSessionRecord } from '../../src/sessions/kept/store.js'
+import { eventsPage } from '../../src/sessions/log/events-page.js'
 import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { buildGateway, until } from '../fixtures/build.js'
@@ -67,3 +68,31 @@ t.test(
     t.same(await store.list(), [])
   },
 )
+
+t.test('a session that is moved to a storage says which of its events are there, also after a restart', async (t) => {
+  const store = new MemorySessionStore()
+  const eventLog = { maxEvents: 10 }
+  const before = await buildParked(t, { parking: { store }, eventLog })
+  for (let n = 0; n < 30; n++) before.engine.last.say(`${n}`)
+  await before.park()
+  await before.gateway.close()
+  const { oldestSeq, events } = (await store.get(before.id))!.log
+  t.ok(oldestSeq > 20)
+  const storage = createMemoryStorage()
+  const attached = { type: 'attached', truncated: true, oldestSeq, replayingFrom: oldestSeq - 1 }
+  for (const parking of [{ store }, {}]) {
+    const { gateway, registry } = await buildGateway(t, { storage, parking, eventLog, script: native })
+    const session = await registry.open(before.id, UNLIMITED)
+    const sink = new FakeSink()
+    session.attach(sink, {})
+    await until(() => sink.frames.at(-1)?.type === 'synced', 'what is there')
+    t.match(sink.frames[0], attached)
+    t.same(sink.events, JSON.parse(`[${events.replaceAll('\n', ',')}]`))
+    t.match(JSON.parse(String(await eventsPage(session, {}))), {
+      truncated: true,
+      events: { length: sink.events.length },
+    })
+    t.match(session.clients.resolve({ afterSeq: oldestSeq - 1 }), { truncated: false })
+    await gateway.close()
+  }
+})

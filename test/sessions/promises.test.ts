@@ -158,6 +158,7 @@ t.test('no number is shown that a crash could give to something else', async (t)
 t.test('nothing leaves the memory before it is durable', async (t) => {
   const journaled: number[] = []
   const journal = {
+    oldestSeq: 1,
     onAppended: (seq: number) => void journaled.push(seq),
     read: async () => [],
   }

@@ -18,6 +18,7 @@ function logOnDisk() {
   const reads: number[] = []
   const released: number[] = []
   const log: EventLog = new EventLog('epoch', { maxEvents: 10, maxBytes: 16 * KB }, 0, {
+    oldestSeq: 1,
     onAppended: (seq, json) => kept.push({ seq, json: json! }),
     async read(afterSeq, untilSeq, maxBytes) {
       reads.push(afterSeq)

@@ -34,6 +34,7 @@ export class JournalWriter implements LogJournal {
   readonly #clock: Clock
   readonly #owner: JournalOwner
   readonly backlog: Backlog
+  readonly oldestSeq: number
   /** The snapshot is from before the last turn, and the engine gives none: nothing can go on from it. */
   isStale: boolean
   /** The journal finds it among those that sleep. */
@@ -68,12 +69,13 @@ export class JournalWriter implements LogJournal {
     parts: JournalWriterParts,
     clock: Clock,
     owner: JournalOwner,
-    left?: { reservedSeq: number; sleeps: boolean; isStale: boolean },
+    left?: { reservedSeq: number; sleeps: boolean; isStale: boolean; oldestSeq: number | undefined },
   ) {
     this.#parts = parts
     this.#clock = clock
     this.#owner = owner
     this.backlog = new Backlog(clock, parts.backlog)
+    this.oldestSeq = left?.oldestSeq ?? 1
     this.#originDue = !left
     this.#reservedSeq = left?.reservedSeq ?? 0
     this.sleeps = left?.sleeps ?? false

@@ -83,6 +83,8 @@ export interface JournaledOrigin {
   createdBy?: string
   /** Identity of the session's log. */
   epoch: string
+  /** Of a log that was in memory alone at first: the oldest event that it had by then. Absent: it has all. */
+  oldestSeq?: number
 }
 
 /** A message that waits for the turns before it to end. */

@@ -20,6 +20,8 @@ export const DEFAULT_EVENT_LOG_LIMITS: EventLogLimits = defaultsOf(GatewayConfig
 
 /** Where the events of a log outlive its memory. */
 export interface LogJournal {
+  /** Of the events that it has, or will have. */
+  readonly oldestSeq: number
   /** @param json absent for an event that is live only */
   onAppended(seq: number, json: string | undefined, bytes: number): void
   /** The next events with `afterSeq < seq <= untilSeq`: about `maxBytes`, but at least one when there is one. */
@@ -116,7 +118,7 @@ export class EventLog {
 
   /** A cursor below `oldestSeq - 1` has missed events that are no longer kept. */
   get oldestSeq(): number {
-    if (this.#journal) return 1
+    if (this.#journal) return this.#journal.oldestSeq
     this.#writeOut()
     return this.#evictedThrough + 1
   }

@@ -92,11 +92,13 @@ export async function moveParked(store: SessionStore, journal: SessionJournal, o
     try {
       numberedApart(record)
       const { id, profile, generation, config, epoch, createdBy, state, snapshot, reservedSeq, news } = wholeOf(record)
+      const { oldestSeq } = record.log
       const events = record.log.events === '' ? [] : record.log.events.split('\n')
       const known = await journal.get(id)
       if (!known)
         await journal.write({
-          ...{ id, origin: { profile, generation, config, epoch, ...present({ createdBy }) }, state, reservedSeq },
+          ...{ id, origin: { profile, generation, config, epoch, oldestSeq, ...present({ createdBy }) } },
+          ...{ state, reservedSeq },
           ...(snapshot && { snapshot }),
           events: events.map((json) => ({ seq: JSON.parse(json).seq, json })),
         })
