@@ -6,9 +6,12 @@ import type { KeptNotification, NotificationStore } from '../../src/notification
 import { notificationStoreConformance } from '../../src/notifications/store-conformance.js'
 import type { ReadEvent, SessionJournal } from '../../src/sessions/kept/journal.js'
 import { sessionJournalConformance } from '../../src/sessions/kept/journal-conformance.js'
+import type { ParkedSessionRecord } from '../../src/sessions/kept/store.js'
+import { sessionStoreConformance } from '../../src/sessions/kept/store-conformance.js'
 import { createMemoryNotificationStore } from '../../src/storage/memory/notification-store.js'
 import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
 import { createMemorySessionJournal } from '../../src/storage/memory/session-journal.js'
+import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { createMemoryUsageStore } from '../../src/storage/memory/usage-store.js'
 import type { GatewayStorage } from '../../src/storage/storage.js'
@@ -75,6 +78,38 @@ t.test('an adapter that still has a job which was removed', async (t) => {
     }
   }
   t.match(await failed(queueAdapterConformance, make), [/^removes a job as if it had never been/])
+})
+
+t.test('a store of parked sessions, and a journal, that know of some fields only', async (t) => {
+  const known = [
+    'config',
+    'decisions',
+    'executions',
+    'generation',
+    'hasNews',
+    'id',
+    'info',
+    'log',
+    'parkedAt',
+    'profile',
+  ]
+  const some = new Set([...known, 'permissions', 'results', 'settled', 'snapshot', 'queued', 'interrupted'])
+  class KnowsSome extends MemorySessionStore {
+    override save(record: ParkedSessionRecord): Promise<void> {
+      const fields = Object.entries(record).filter(([name]) => some.has(name))
+      return super.save(Object.fromEntries(fields) as unknown as ParkedSessionRecord)
+    }
+  }
+  t.same(await failed(sessionStoreConformance, () => new KnowsSome()), ['keeps every field as it was'])
+  const makeJournal = (): SessionJournal => {
+    const journal = createMemorySessionJournal()
+    const write: SessionJournal['write'] = ({ state, ...rest }) => {
+      const { turnUsage: _turnUsage, ...kept } = state ?? {}
+      return journal.write({ ...rest, ...(state && { state: kept as typeof state }) })
+    }
+    return { ...journal, write }
+  }
+  t.match(await failed(sessionJournalConformance, makeJournal), [/^keeps every field/, /^replaces state and snapshot/])
 })
 
 t.test('a feed that keeps what it was given as it is by now', async (t) => {

@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict'
 import type { ConformanceCase } from '../../lib/conformance.js'
 import { atRestConformance } from './at-rest-conformance.js'
-import type { JournaledEvent, JournaledOrigin, JournaledState, ReadEvent, SessionJournal } from './journal.js'
+import type { JournaledEvent, JournaledOrigin, JournaledState, MidTurn, ReadEvent, SessionJournal } from './journal.js'
 import type { News } from './news.js'
 
 /** One thing that every SessionJournal does. */
 export type SessionJournalCase = ConformanceCase<SessionJournal>
 
-const ORIGIN: JournaledOrigin = {
+/** As the states below, with everything that there can be; a field that is not here does not compile. */
+const ORIGIN: Required<JournaledOrigin> = {
   profile: 'assistant',
   generation: 'b3f0c1d2-0000-4000-8000-000000000000',
   config: { cwd: '/srv/work', prompt: 'line\nline\u2028line', meta: { a: [], nested: [{ deep: null }] } },
   epoch: 'e1',
+  createdBy: 'ann',
+  oldestSeq: 1,
 }
 
 const stateOf = (id: string, changes: Partial<JournaledState> = {}): JournaledState => ({
@@ -35,26 +38,39 @@ const stateOf = (id: string, changes: Partial<JournaledState> = {}): JournaledSt
   ...changes,
 })
 
-const FULL_STATE = stateOf('one', {
+const FULL_MID_TURN: Required<MidTurn> = {
+  since: 1_760_000_000_000,
+  waits: ['e', 'p'],
+  used: { inputTokens: 1, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 },
+  results: [{ executionId: 'r', result: { status: 'ok', output: { type: 'json', value: { deep: [1, null] } } } }],
+  decisions: [{ toolUseId: 'constructor', requestId: 'q', decision: { behavior: 'deny', message: 'no' }, told: true }],
+  interrupted: true,
+  due: true,
+  endedSoon: 2,
+  isHeld: true,
+}
+
+const FULL_STATE: Required<JournaledState> = {
+  ...stateOf('one'),
+  order: 1_760_000_000_001,
+  home: 'node-1',
   hostTitle: 'given',
   firstPrompt: 'first',
   engineTitle: 'as the engine calls it',
   inTurn: true,
-  queued: [{ text: 'later', commandId: 'c9' }],
+  askedBy: 'bob',
+  queued: [{ text: 'later', commandId: 'c9', askedBy: 'bob' }],
   permissions: [{ id: 'p', toolName: 'Write', toolUseId: '__proto__', input: { path: 'x' } }],
+  asked: { p: { seq: 5, since: 1_760_000_000_500, order: 12 } },
   executions: [{ executionId: 'e', toolName: 'deploy', expiresAt: 1_760_000_900_000 }],
   settled: ['r'],
+  chosen: { model: null, permissionMode: 'plan', ahead: { model: null } },
+  before: { numTurns: 2, cost: 0.125 },
+  turnUsage: { inputTokens: 5, outputTokens: 6, cacheCreationTokens: 7, cacheReadTokens: 8 },
+  isStale: true,
   messageIds: ['c1', 'c2'],
-  midTurn: {
-    since: 1_760_000_000_000,
-    waits: ['e', 'p'],
-    results: [{ executionId: 'r', result: { status: 'ok', output: { type: 'json', value: { deep: [1, null] } } } }],
-    decisions: [
-      { toolUseId: 'constructor', requestId: 'q', decision: { behavior: 'deny', message: 'no' }, told: true },
-    ],
-    due: true,
-  },
-})
+  midTurn: FULL_MID_TURN,
+}
 
 const SNAPSHOT = { engine: 'provider' as const, state: { turn: null }, files: { 'a/ü.md': 'Z3LDvG4=' } }
 
