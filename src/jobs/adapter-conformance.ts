@@ -1,33 +1,12 @@
 import assert from 'node:assert/strict'
-import type { CreateJobRequest, JobStatus } from '../../schemas/jobs.js'
+import type { JobStatus } from '../../schemas/jobs.js'
 import type { ConformanceCase } from '../lib/conformance.js'
 import { expectedOf, type JobFilter, type JobPatch, type JobRecord, placeOf, type QueueAdapter } from './adapter.js'
-import { newJob } from './job.js'
+import { FULL_PATCH, HOUR_MS, ids, record, unnumbered } from './conformance-fixtures.js'
 
 /** One thing that every QueueAdapter does. */
 export type QueueAdapterCase = ConformanceCase<QueueAdapter>
 
-const HOUR_MS = 3_600_000
-
-/** Cases name their jobs; the ids that a gateway gives are UUIDs. */
-function record(id: string, options: { priority?: number; runAt?: number; profile?: string; at?: number } = {}) {
-  const { priority, runAt, profile = 'one', at = Date.now() } = options
-  const request: CreateJobRequest = {
-    session: { cwd: '/srv/work', prompt: 'Zwölf "Boxkämpfer"\n\u2028 🥊', meta: { deep: [{ x: null }] } },
-    webhook: { url: 'https://hooks.example/jobs?k=1', headers: { authorization: 'Bearer x' }, progress: 'completion' },
-    attempts: 3,
-    meta: { ticket: 7, nothing: null },
-    ...(priority !== undefined && { priority }),
-    ...(runAt !== undefined && { runAt }),
-  }
-  const info = newJob(request, { id, now: at, profile, generation: 'g1', cwd: '/srv/work' })
-  return { request, info } satisfies JobRecord
-}
-
-/** Without what only some adapters count. */
-const unnumbered = (found: JobRecord | null) => found && { request: found.request, info: found.info }
-
-const ids = (records: readonly JobRecord[]) => records.map(({ info }) => info.id)
 const listed = async (adapter: QueueAdapter, filter?: JobFilter) => ids(await adapter.list(filter))
 
 /** Brings a job into a status on the way that the queue takes. */
@@ -194,6 +173,23 @@ export const queueAdapterConformance: readonly QueueAdapterCase[] = [
       assert.equal(second.info.sessionId, 's1')
       assert.deepEqual(await (reopen ? await reopen() : adapter).get('a'), second)
       assert.equal(await adapter.update('b', { error: 'x' }), null)
+    },
+  },
+  {
+    name: 'keeps all that a job goes on with as it was, until it is cleared',
+    async run(adapter, reopen) {
+      const { info, request } = record('a')
+      await adapter.add({ info, request })
+      const changed = { request, info: { ...info, ...FULL_PATCH } }
+      assert.deepEqual(unnumbered(await adapter.update('a', FULL_PATCH)), changed)
+      const seen = reopen ? await reopen() : adapter
+      assert.deepEqual(unnumbered(await seen.get('a')), changed)
+      assert.deepEqual((await seen.list()).map(unnumbered), [changed])
+      const { status, attempt, usage, ...others } = FULL_PATCH
+      const cleared = Object.fromEntries(Object.keys(others).map((name) => [name, undefined]))
+      await seen.update('a', cleared)
+      const { notes: _notes, ...given } = info
+      assert.deepEqual(unnumbered(await seen.get('a')), { request, info: { ...given, status, attempt, usage } })
     },
   },
   {

@@ -80,6 +80,18 @@ t.test('an adapter that still has a job which was removed', async (t) => {
   t.match(await failed(queueAdapterConformance, make), [/^removes a job as if it had never been/])
 })
 
+t.test('an adapter that does not keep what the queue notes of an attempt', async (t) => {
+  const make = (): QueueAdapter => {
+    const adapter = createMemoryQueueAdapter()
+    const update: QueueAdapter['update'] = (id, { notes, ...patch }, ...more) => {
+      const { attempt: _attempt, ...kept } = notes ?? {}
+      return adapter.update(id, { ...patch, ...(notes && { notes: kept }) }, ...more)
+    }
+    return { ...adapter, update }
+  }
+  t.match(await failed(queueAdapterConformance, make), [/^keeps all that a job goes on with/])
+})
+
 t.test('a store of parked sessions, and a journal, that know of some fields only', async (t) => {
   const known = [
     'config',
