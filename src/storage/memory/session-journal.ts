@@ -113,11 +113,15 @@ export function createMemorySessionJournal({
       const known = sessions.get(write.id)
       assertWritable(write, known && { lastSeq: known.events.at(-1)?.seq ?? 0 })
       const { id, origin, state, asleep, snapshot, events = [], reservedSeq = 0, taken = [], keys = [] } = write
-      const entry = known ?? newEntry(origin!, state!)
-      if (state) entry.state = JSON.stringify(state)
-      if (state) rest(id, entry, state, asleep)
-      if (state) findBy(id, entry, state)
-      if (snapshot) entry.snapshot = JSON.stringify(snapshot)
+      // before anything is changed: what is no JSON is refused as a whole
+      const texts = { state: state && JSON.stringify(state), snapshot: snapshot && JSON.stringify(snapshot) }
+      const entry = known ?? newEntry(origin!, texts.state!)
+      if (state) {
+        entry.state = texts.state!
+        rest(id, entry, state, asleep)
+        findBy(id, entry, state)
+      }
+      if (snapshot) entry.snapshot = texts.snapshot
       for (const { seq, json } of events) entry.events.push({ seq, json })
       for (const one of taken) entry.news.delete(one)
       entry.reservedSeq = Math.max(entry.reservedSeq, reservedSeq, events.at(-1)?.seq ?? 0)
@@ -218,11 +222,11 @@ export function createMemorySessionJournal({
   }
 }
 
-const newEntry = (origin: JournaledOrigin, state: JournaledState): Entry => ({
+const newEntry = (origin: JournaledOrigin, state: string): Entry => ({
   profile: origin.profile,
   generation: origin.generation,
   origin: JSON.stringify(origin),
-  state: JSON.stringify(state),
+  state,
   snapshot: undefined,
   news: new Map(),
   reservedSeq: 0,
