@@ -238,7 +238,8 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   const findTarget: FindTarget = async ({ origin, payload }) => {
     switch (origin.kind) {
       case 'job':
-        return queue?.targetOf(payload as JobEvent, origin)
+        // jobs wait for a queue; among nodes those that have one go on with the job, and would wait for this one
+        return queue ? queue.targetOf(payload as JobEvent, origin) : cluster ? undefined : 'later'
       case 'notification':
       case 'channel':
         return outward.targetOf(origin)

@@ -168,9 +168,11 @@ export class WebhookDeliverer {
     const left = all.filter(({ stored }) => stored.dueAt === undefined)
     for (const later of all) if (later.stored.dueAt !== undefined) takeOver(later)
     const targets = await Promise.all(left.map(({ lane, stored }) => this.#findTarget({ ...stored, lane })))
+    const deliveries = targets.filter((target) => target === 'later').length
+    if (deliveries > 0) this.#logger.warn({ deliveries }, 'webhook deliveries of jobs wait for a gateway with a queue')
     for (const [index, { lane, id, stored }] of left.entries()) {
       const target = targets[index]
-      if (this.#isHere({ lane, id })) continue
+      if (target === 'later' || this.#isHere({ lane, id })) continue
       if (target) this.#send(lane, { ...stored, id, target }, true)
       else {
         this.counts.lost++

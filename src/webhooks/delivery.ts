@@ -53,5 +53,5 @@ export interface LeftDelivery {
   stored: StoredDelivery
 }
 
-/** @returns undefined when what was left by another process is not to be delivered any more */
-export type FindTarget = (left: StoredDelivery & { lane: string }) => Promise<WebhookTarget | undefined>
+/** @returns undefined when what was left by another process is not to be delivered any more, 'later' when it is the next one's to deliver */
+export type FindTarget = (left: StoredDelivery & { lane: string }) => Promise<WebhookTarget | 'later' | undefined>

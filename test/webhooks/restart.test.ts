@@ -127,3 +127,39 @@ t.test(
     t.match(warnings, [{ lane: id, type: 'turn_completed' }])
   },
 )
+
+t.test('what a job has told waits, as the job itself, while a gateway has no queue', async (t) => {
+  const sink = await WebhookSink.start(t)
+  const storage = testStorage()
+  const queue = { webhookSecret: 'abcdef', webhookAttempts: 1_000 }
+  const warnings: [fields: object, message: string][] = []
+  const logger = { info() {}, warn: (...warning: [object, string]) => void warnings.push(warning), error() {} }
+  sink.answer = status(503)
+  const { gateway, engine, clock } = await buildGateway(t, { storage, queue })
+  const { id } = await gateway.queue!.submit({ session: { cwd: SOME_CWD, prompt: 'go' }, webhook: { url: sink.url } })
+  await until(() => engine.runners.length === 1 && engine.last.sent.length === 1)
+  engine.last.complete()
+  await until(async () => (await gateway.queue!.get(id))?.finishedAt !== undefined)
+  await gateway.close()
+  const left = (await storage.outbox.list()).map((kept) => kept.id)
+  t.equal(left.length, 2)
+
+  const without = await buildGateway(t, { storage, clock, logger })
+  t.same(
+    (await storage.outbox.list()).map((kept) => kept.id),
+    left,
+  )
+  t.match(warnings, [[{ deliveries: 2 }, /wait for a gateway with a queue/]])
+  t.equal(without.gateway.deliverer.counts.lost, 0)
+  await without.gateway.close()
+
+  sink.received.length = 0
+  sink.answer = undefined
+  await buildGateway(t, { storage, clock, queue })
+  await until(async () => (await storage.outbox.list()).length === 0, 'an empty outbox')
+  t.same(idsOf(sink), left)
+  t.match(sink.received, [
+    { body: { type: 'job_started' }, headers: { 'webhook-signature': /^v1,/ } },
+    { body: { type: 'job_completed' } },
+  ])
+})
