@@ -2,6 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { Value } from '@sinclair/typebox/value'
 import { GatewayConfig } from '../../schemas/config.js'
+import { shellWord } from '../lib/shell-word.js'
 import { ConfigError, type ConfigProblem, nearestPosition, shortPath, type TextPosition } from './config-problem.js'
 import { type JsonText, JsonTextError, parseJsonText } from './json-text.js'
 import { isOpenToOthers, readingProblem, resolveConfig } from './resolve-config.js'
@@ -63,7 +64,10 @@ export function loadConfig(path: string, flags: ConfigFlags = {}, env: NodeJS.Pr
 
   const warnings = [...resolved.warnings]
   if (resolved.holdsSecrets && isOpenToOthers(statSync(file).mode))
-    warnings.push({ path: '', message: `it holds secrets and can be read by every user; chmod 600 ${shortPath(file)}` })
+    warnings.push({
+      path: '',
+      message: `it holds secrets and can be read by every user; chmod 600 ${shellWord(shortPath(file))}`,
+    })
   const config = applyFlags(withDefaults(given, env.STATE_DIRECTORY || dirname(file)), flags)
   return { file, config, warnings, secretEnv: resolved.secretVariables, error: configError }
 }

@@ -1,3 +1,4 @@
+import { shellQuoted } from '../lib/shell-word.js'
 import type { EffectiveConfig } from './load-config.js'
 
 /**
@@ -16,7 +17,7 @@ export function firstCommands(config: EffectiveConfig, url: string, authenticate
   const credentials = authenticates ? ' -H "authorization: Bearer $TOKEN"' : ''
   return [
     `ID=$(curl -s ${url}/sessions${credentials} -H 'content-type: application/json' \\`,
-    `  -d ${quoted(JSON.stringify(request))} | sed -E 's/^\\{"id":"([^"]+)".*/\\1/')`,
+    `  -d ${shellQuoted(JSON.stringify(request))} | sed -E 's/^\\{"id":"([^"]+)".*/\\1/')`,
     `curl -N ${url}/sessions/$ID/events${credentials} -H 'accept: text/event-stream'`,
   ].join('\n')
 }
@@ -29,6 +30,3 @@ export function greeting(config: EffectiveConfig, url: string, authenticates: bo
   const commands = firstCommands(config, url, authenticates).replace(/^/gm, '  ')
   return `\nsession-gateway listens on ${url}\n${door}\n\nCreate a session and watch it (Ctrl+C leaves; the session goes on):\n\n${commands}\n\n`
 }
-
-/** The text as one word of a POSIX shell. */
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`

@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { TSchema } from '@sinclair/typebox'
+import { shellWord } from '../lib/shell-word.js'
 import { type ConfigProblem, memberPath, shortPath } from './config-problem.js'
 import { isCommand, isPath, isPublic, isSecret, isSecretUrl, memberSchema, variantFor } from './config-schema.js'
 import { passwordsOf } from './redact.js'
@@ -106,7 +107,7 @@ export function resolveConfig(schema: TSchema, raw: unknown, file: string, env: 
     if (!forAll && isOpenToOthers(stats.mode))
       result.warnings.push({
         path,
-        message: `${shortPath(secretFile)} can be read by every user of this machine; chmod 600 ${shortPath(secretFile)}`,
+        message: `${shortPath(secretFile)} can be read by every user of this machine; chmod 600 ${shellWord(shortPath(secretFile))}`,
       })
     return secret
   }

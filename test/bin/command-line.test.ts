@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -166,4 +166,7 @@ t.test('init writes once, shows the token once, and what comes next', async (t) 
   const again = await run(t, ['init'], {}, cwd)
   t.match(again, { code: 2, stdout: '', stderr: /gateway\.json: there is a file already/ })
   t.match(await run(t, ['init', 'other.json'], {}, cwd), { code: 0, stdout: /session-gateway --config other\.json/ })
+  const spaced = await run(t, ['init', "it's mine/gateway.json"], {}, cwd)
+  const [, next = ''] = / {2}session-gateway (.*)/.exec(spaced.stdout) ?? []
+  t.equal(execFileSync('sh', ['-c', `printf '%s|' ${next}`], { encoding: 'utf8' }), "--config|it's mine/gateway.json|")
 })

@@ -1,5 +1,5 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is what config files hold
-import { chmodSync } from 'node:fs'
+import { chmodSync, copyFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { ConfigError } from '../../src/daemon/config-problem.js'
@@ -186,6 +186,8 @@ t.test('files that everybody may read are warned about when they hold secrets', 
     { path: 'queue.webhookSecret', message: /chmod 600 .*key/ },
   ])
   t.match(loadConfig(join(folder, 'inline.json'), {}, {}).warnings, [{ path: '', message: /chmod 600 .*inline\.json/ }])
+  copyFileSync(join(folder, 'inline.json'), join(folder, 'my own.json'))
+  t.match(loadConfig(join(folder, 'my own.json'), {}, {}).warnings, [{ message: /chmod 600 '.*\/my own\.json'$/ }])
 })
 
 t.test('certificates may be read by everybody, their key may not', async (t) => {

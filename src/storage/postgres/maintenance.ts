@@ -1,3 +1,4 @@
+import { shellQuoted } from '../../lib/shell-word.js'
 import { damagedAsked, damageLine, MAX_NAMED } from '../sql/json-columns.js'
 import { StorageError } from '../storage.js'
 import { failureOf, placeOf, urlWithoutPassword } from './failures.js'
@@ -134,8 +135,6 @@ export function backupHelp(options: PostgresStorageOptions, target: string): str
     `    pg_restore --clean --if-exists --single-transaction --dbname=${url} ${shellQuoted(target)}`,
   ]
 }
-
-const shellQuoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
 
 async function look(
   options: PostgresStorageOptions,
