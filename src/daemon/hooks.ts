@@ -2,7 +2,9 @@ import { existsSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import type { GatewayConfig } from '../../schemas/config.js'
 import { toError } from '../errors.js'
+import { type Clock, systemClock } from '../lib/clock.js'
 import { unknownName } from '../lib/unknown-name.js'
+import { within } from '../lib/within.js'
 import type { WorkerServerOptions } from '../options.js'
 import type { ConfigProblem } from './config-problem.js'
 
@@ -15,6 +17,9 @@ export interface Hooks extends Pick<WorkerServerOptions, 'authenticate' | 'build
   onDispatch?: NonNullable<Section<'executions'>['onDispatch']>
 }
 type HookName = keyof Hooks
+
+/** As long as a hook may take that builds something. */
+const IMPORT_MS = 120_000
 
 export const HOOK_NAMES = [
   'authenticate',
@@ -32,9 +37,12 @@ const isHookName = (name: string): name is HookName => (HOOK_NAMES as readonly s
  * the operator's policy.
  * @param file absolute path of an ES module
  */
-export async function loadHooks(file: string): Promise<{ hooks: Hooks; problems: ConfigProblem[] }> {
+export async function loadHooks(
+  file: string,
+  clock: Clock = systemClock,
+): Promise<{ hooks: Hooks; problems: ConfigProblem[] }> {
   if (!existsSync(file)) return { hooks: {}, problems: [{ path: 'hooks', message: `${file}: there is no such file` }] }
-  const exported: unknown = await import(pathToFileURL(file).href).catch(toError)
+  const exported: unknown = await imported(file, clock)
   if (exported instanceof Error)
     return { hooks: {}, problems: [{ path: 'hooks', message: `${file} could not be imported: ${exported.message}` }] }
 
@@ -50,6 +58,23 @@ export async function loadHooks(file: string): Promise<{ hooks: Hooks; problems:
   if (problems.length === 0 && Object.keys(hooks).length === 0)
     problems.push({ path: 'hooks', message: `${file} exports none of ${HOOK_NAMES.join(', ')}` })
   return { hooks, problems }
+}
+
+/** What a module exports, or why it does not: it may wait for something, at its top level. */
+async function imported(file: string, clock: Clock): Promise<unknown> {
+  let onIdle = () => {}
+  // nothing is left that could settle it, and the process would end without a word
+  const idle = new Promise<Error>((resolve) => {
+    onIdle = () => resolve(new Error('it waits, by an await at its top level, for what never comes'))
+  })
+  process.once('beforeExit', onIdle)
+  const exported = import(pathToFileURL(file).href).catch(toError)
+  const onLate = () => new Error('it was not ready within two minutes; what does it await at its top level?')
+  try {
+    return await within(IMPORT_MS, Promise.race([exported, idle]), { clock, onLate })
+  } finally {
+    process.off('beforeExit', onIdle)
+  }
 }
 
 /** Hooks that would never be called, because the section which they belong to is missing. */

@@ -156,6 +156,12 @@ t.test('a port that is taken exits with 3', async (t) => {
   )
 })
 
+t.test('a module of hooks that waits for what never comes is told, and ends nothing in silence', async (t) => {
+  const cwd = t.testdir({ 'hooks.mjs': 'await new Promise(() => {})' })
+  const said = await run(t, ['check'], { 'gateway.json': { ...OPEN, hooks: 'hooks.mjs' } }, cwd)
+  t.match(said, { code: 2, stderr: /hooks: .*hooks\.mjs could not be imported: .*never comes/ })
+})
+
 t.test('init writes once, shows the token once, and what comes next', async (t) => {
   const { code, stdout, cwd } = await run(t, ['init'])
   t.equal(code, 0)

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { loadHooks, unusableHooks } from '../../src/daemon/hooks.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 const load = (t: Test, code: string) => loadHooks(join(t.testdir({ 'hooks.mjs': code }), 'hooks.mjs'))
 
@@ -27,6 +28,14 @@ t.test('what cannot be a hook is told, not left out', async (t) => {
   for (const [code, message] of refused)
     await t.test(code, async (t) => t.match((await load(t, code)).problems, [{ path: 'hooks', message }]))
   t.match((await loadHooks('/nope/hooks.mjs')).problems, [{ message: '/nope/hooks.mjs: there is no such file' }])
+})
+
+t.test('a module that never becomes ready is told after two minutes', async (t) => {
+  const clock = new VirtualClock()
+  const file = join(t.testdir({ 'hooks.mjs': 'await new Promise(() => {})' }), 'hooks.mjs')
+  const loading = loadHooks(file, clock)
+  await clock.advance(120_000)
+  t.match((await loading).problems, [{ path: 'hooks', message: /hooks\.mjs could not be imported: .*two minutes/ }])
 })
 
 t.test('a hook whose section is missing would never be called', async (t) => {
