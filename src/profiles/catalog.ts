@@ -10,7 +10,7 @@ import type {
 import { type AgentDeclaration, type AgentRow, agentTable, DEFAULT_AGENT } from '../engines/cli/agent-table.js'
 import { cannotDistrust } from '../engines/cli/workspace/trust.js'
 import type { SessionRunnerConfig } from '../engines/runner.js'
-import { aboutProfile, GatewayError, startError, unknownProfile } from '../errors.js'
+import { aboutProfile, GatewayError, optionError, startError, unknownProfile } from '../errors.js'
 import type { TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
 import { type Clock, systemClock } from '../lib/clock.js'
@@ -96,6 +96,7 @@ export class ProfileCatalog {
   /** @throws SG_ERR_OPTION, one sentence for each thing that keeps the service from starting */
   constructor(options: ProfileCatalogOptions) {
     const { store, logger, env = process.env, allowConfigDirOverlap = false } = options
+    assertNamedOnce(options.agents ?? [])
     const agents = agentTable(options.agents)
     this.#agents = agents
     for (const { name } of [...agents.values()].filter(({ modesUnknown }) => modesUnknown))
@@ -319,6 +320,12 @@ export class ProfileCatalog {
       'the agent runs what files of the working directory say (hooks, MCP servers, plugins) without asking, and cannot be kept from it here: use it only where you trust them; trustWorkspace: true says that you do',
     )
   }
+}
+
+/** A second one would change the first as it changes a built-in one, without a word about modes that nobody has named. */
+function assertNamedOnce(agents: readonly AgentDeclaration[]): void {
+  const again = agents.findIndex(({ name }, index) => agents.findIndex((other) => other.name === name) < index)
+  if (again >= 0) throw optionError(`agents.${again}.name`, 'another agent has this name already.')
 }
 
 const identityOf = ({ info, generation }: ResolvedProfile) => `${info.name} ${generation}`

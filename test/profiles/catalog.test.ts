@@ -197,3 +197,14 @@ t.test('a session runs in its profile’s directory, whichever agent it is', asy
   t.same(pinned('two'), { AGENT_CONFIG_DIR: `${dir}/two`, MINE_HOME: `${dir}/two` })
   t.equal(pinned('api'), undefined)
 })
+
+t.test('two agents of one name are refused: which of them asks before it acts would not be known', async (t) => {
+  const agents = [
+    { name: 'mine', command: 'mine' },
+    { name: 'opencode', command: 'oc' },
+    { name: 'mine', args: ['--acp'] },
+  ]
+  const error = { code: 'SG_ERR_OPTION', errors: [{ path: 'agents.2.name', message: /has this name already/ }] }
+  await t.rejects(buildCatalog({ declared: [provider('a')], agents }), error)
+  t.ok(await buildCatalog({ declared: [provider('a')], agents: agents.slice(0, 2) }))
+})
