@@ -90,7 +90,9 @@ export function resolveConfig(schema: TSchema, raw: unknown, file: string, env: 
       result.problems.push({ path, message: 'expected a string or { "file": path }' })
       return undefined
     }
+    const known = result.problems.length
     const secretFile = absolute(substitute(target, path), path)
+    if (result.problems.length > known) return undefined
     try {
       return readSecretFile(secretFile, path, forAll)
     } catch (error) {

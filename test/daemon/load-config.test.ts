@@ -166,6 +166,9 @@ t.test('a secret that cannot be read is named by its place and file, never by wh
   t.match(problems({ file: '.' }), [{ message: /this is a directory/ }])
   t.match(problems({ file: 'empty' }, { empty: '\n' }), [{ message: /the file is empty/ }])
   t.match(problems({ file: 'big' }, { big: 'x'.repeat(70_000) }), [{ message: /larger than 65536 bytes/ }])
+  const unset = [{ path: 'queue.webhookSecret', message: 'the environment variable NOPE is not set' }]
+  t.strictSame(problems({ file: '${NOPE}/key' }), unset, 'and a file that nobody has named is not looked for')
+  t.match(problems({ file: '~/key' }), { length: 1, 0: { message: /^~ means nothing/ } })
   t.match(problems({ env: 'X' }), [{ message: 'expected a string or { "file": path }' }])
   t.match(problems(5), [{ path: 'queue.webhookSecret', message: /^expected a string or \{ "file": path \}/ }])
   t.match(
