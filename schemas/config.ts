@@ -137,7 +137,8 @@ const parking = Section(
 )
 
 const WebhookSecret = Type.Union([Secret(), Type.Array(Secret(), { minItems: 1, maxItems: 2 })], {
-  description: 'Signs deliveries (Standard Webhooks). Two while rotating.',
+  description:
+    'Signs deliveries (Standard Webhooks): whsec_ and a key as base64, or any other text as the key. Two while rotating.',
 })
 
 const channelFilter = {

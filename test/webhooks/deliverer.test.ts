@@ -1,7 +1,9 @@
 import { createHmac } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import t from 'tap'
+import ts from 'typescript'
 import { EgressGuard } from '../../src/webhooks/egress.js'
-import { signingKeys } from '../../src/webhooks/signing.js'
+import { deliveryHeaders, signingKeys } from '../../src/webhooks/signing.js'
 import { until } from '../fixtures/build.js'
 import { deliveryWorld } from '../fixtures/delivery-world.js'
 import { status } from '../fixtures/webhook-sink.js'
@@ -203,6 +205,19 @@ t.test('signatures are those of Standard Webhooks, of every secret, over each at
   }
   t.equal(Number(sink.received[2]?.headers['webhook-timestamp']), Math.floor(clock.now() / 1000))
   t.throws(() => signingKeys('whsec_$$$', 'queue.webhookSecret'), { message: /^queue\.webhookSecret: / })
+})
+
+t.test('what the pages verify a delivery with takes every secret that signs', async (t) => {
+  const [, shown = ''] = /```ts verify\.ts\n(.*?)```/s.exec(readFileSync('docs/jobs.md', 'utf8')) ?? []
+  const { outputText } = ts.transpileModule(shown, { compilerOptions: { module: ts.ModuleKind.ESNext } })
+  const { isOurs } = await import(`data:text/javascript,${encodeURIComponent(outputText)}`)
+  const body = Buffer.from('{"type":"turn_completed"}')
+  const now = 1_800_000_000
+  for (const secret of [`whsec_${Buffer.alloc(24, 7).toString('base64')}`, 'plain text', '5f6b7c8d9e0f5f6b7c8d9e0f']) {
+    const headers = deliveryHeaders('1', body, signingKeys(secret, 'secret'), now)
+    t.ok(isOurs(headers, body.toString(), secret, now * 1000), secret)
+    t.notOk(isOurs(headers, body.toString(), 'another', now * 1000))
+  }
 })
 
 t.test('what may not be reached is not, and is not tried again', async (t) => {
