@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net'
 import type { Logger } from 'pino'
 import { createProviderRunner } from '../engines/provider/index.js'
 import type { Authenticate, WorkerServerOptions } from '../options.js'
@@ -57,8 +58,16 @@ function servedHosts({ listen, allowedHosts, notifications }: EffectiveConfig): 
   const { publicUrl } = notifications ?? {}
   // under which people come by answer links
   const named = publicUrl !== undefined && URL.canParse(publicUrl) ? [new URL(publicUrl).host] : []
-  if (isLoopbackHost(listen.host)) return { allowedHosts: [...LOOPBACK_NAMES, ...(allowedHosts ?? []), ...named] }
+  if (isLoopbackHost(listen.host))
+    return { allowedHosts: [...LOOPBACK_NAMES, ...inUrls(listen.host), ...(allowedHosts ?? []), ...named] }
   return allowedHosts ? { allowedHosts: [...allowedHosts, ...named] } : {}
+}
+
+/** An address as Host headers have it, shortened or as it was written: 127.0.0.2 is loopback, too. */
+function inUrls(host: string): string[] {
+  const written = isIPv6(host) ? `[${host}]` : host
+  const url = `http://${written}`
+  return URL.canParse(url) ? [written, new URL(url).hostname] : []
 }
 
 const parkingOptions = ({ store, ...delays }: NonNullable<EffectiveConfig['parking']>) => ({

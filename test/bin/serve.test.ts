@@ -42,6 +42,14 @@ t.test('serves only Host headers of this machine and of the configuration', asyn
     t.equal(await status(host), 403, host)
 })
 
+const ownOnLinux = { skip: process.platform !== 'linux' && 'only 127.0.0.1 is this machine here' }
+t.test('serves the address that it says it listens on, also another one of loopback', ownOnLinux, async (t) => {
+  for (const host of ['127.0.0.2', '::ffff:127.0.0.1']) {
+    const { url, call } = await startDaemon(t, { listen: { host, port: 0 } })
+    t.equal((await call('/sessions')).status, 200, url)
+  }
+})
+
 t.test('a browser brings its token as a subprotocol', async (t) => {
   const { url, createSession } = await startDaemon(t)
   const { id } = await createSession('hello')
