@@ -1,11 +1,11 @@
-import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { type SchemaOptions, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { Origin, strict } from './common.js'
 import { clusterSection as cluster } from './config-cluster.js'
 import { consoleSection as console } from './config-console.js'
 import { Count, Flag, Ms, PATH_MARK, Path, Secret, SecretRecord, SecretUrl, Section } from './config-parts.js'
 import { storage } from './config-storage.js'
 import { NotificationType } from './notifications.js'
-import { ProfileOptions } from './profiles.js'
+import { ProfileOptions, VARIABLE_NAME_PATTERN } from './profiles.js'
 
 /*
  * `gateway.json`, in the form it has after it was read: `${NAME}` replaced, secrets fetched, paths absolute. What the file itself may
@@ -73,6 +73,8 @@ const Profile = Type.Object(
   strict,
 )
 
+const VariableName = (options: SchemaOptions) => Type.String({ pattern: VARIABLE_NAME_PATTERN, ...options })
+
 const Agent = Section({
   name: Type.String({ minLength: 1, description: 'A new name, or a built-in agent of which fields are replaced.' }),
   command: Type.Optional(
@@ -88,7 +90,7 @@ const Agent = Section({
     Section(
       {
         method: Type.String({ minLength: 1, description: "The agent's own name of a way to log in." }),
-        apiKeyEnv: Type.Optional(Type.String({ minLength: 1, description: 'Variable that holds the key it takes.' })),
+        apiKeyEnv: Type.Optional(VariableName({ description: 'Variable that holds the key it takes; never the key.' })),
       },
       { description: 'How it logs in, when it asks for that.' },
     ),
@@ -98,7 +100,7 @@ const Agent = Section({
 const managedProfiles = Section(
   {
     apiKeyEnvs: Type.Optional(
-      Type.Array(Type.String({ minLength: 1 }), {
+      Type.Array(VariableName({}), {
         description: 'Variables whose keys managed profiles may use, at the endpoint of the provider itself.',
       }),
     ),
@@ -106,7 +108,9 @@ const managedProfiles = Section(
       Type.Array(
         Section({
           baseUrl: Type.String({ minLength: 1 }),
-          apiKeyEnv: Type.Optional(Type.String({ minLength: 1, description: 'Whose key goes there. Left out: none.' })),
+          apiKeyEnv: Type.Optional(
+            VariableName({ description: 'Variable whose key goes there; never the key. Left out: none.' }),
+          ),
         }),
         { description: 'Where else the models of managed profiles may be; private addresses, too.' },
       ),

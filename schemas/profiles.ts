@@ -5,6 +5,9 @@ import { Capability, Engine } from './sessions.js'
 
 export const PROFILE_NAME_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$'
 
+/** Of a variable of the environment: a key that was written down in its place is none. */
+export const VARIABLE_NAME_PATTERN = '^[A-Za-z_][A-Za-z0-9_]*$'
+
 export const ProviderRef = Type.Object(
   {
     id: Type.String({ minLength: 1, description: 'Which provider, as in `anthropic`.' }),
@@ -17,7 +20,7 @@ export const ProviderRef = Type.Object(
     ),
     apiKeyEnv: Type.Optional(
       Type.String({
-        pattern: '^[A-Za-z_][A-Za-z0-9_]*$',
+        pattern: VARIABLE_NAME_PATTERN,
         description: 'Variable of the gateway that holds the key; never the key.',
       }),
     ),

@@ -3,6 +3,7 @@ import type { ProfileInfo, ProviderRef } from '../../schemas/profiles.js'
 import { PEERS } from '../engines/provider/peers.js'
 import { GatewayError, invalidField, optionError } from '../errors.js'
 import { EgressGuard, type EgressPolicy } from '../webhooks/egress.js'
+import { baseUrlProblem } from './validate.js'
 
 /** What the operator lets managed provider profiles use. Nothing is let in that is not listed. */
 export interface ManagedProfileGrants {
@@ -26,12 +27,12 @@ export class ProviderGrants {
   readonly #guard: EgressGuard
   readonly #operatorGuard = new EgressGuard({ allowPrivateNetworks: true })
 
-  /** @throws SG_ERR_OPTION for an endpoint that is no http or https URL */
+  /** @throws SG_ERR_OPTION for an endpoint that no profile could name */
   constructor(grants: ManagedProfileGrants = {}, env: NodeJS.ProcessEnv = {}, policy: EgressPolicy = {}) {
     this.#keys = new Set(grants.apiKeyEnvs)
     this.#endpoints = (grants.endpoints ?? []).map(({ baseUrl, apiKeyEnv }, index) => {
-      if (!/^https?:$/.test(URL.canParse(baseUrl) ? new URL(baseUrl).protocol : ''))
-        throw optionError(`managedProfiles.endpoints[${index}].baseUrl`, 'must be an http or https URL.')
+      const problem = baseUrlProblem(baseUrl)
+      if (problem !== undefined) throw optionError(`managedProfiles.endpoints[${index}].baseUrl`, problem)
       return { baseUrl: comparable(baseUrl), apiKeyEnv }
     })
     this.#env = env

@@ -45,7 +45,8 @@ function assertProvider(
   if (agent !== undefined) throw invalid('agent', 'is for cli profiles.')
   if (trustWorkspace !== undefined) throw invalid('trustWorkspace', 'is for cli profiles.')
   if (!rules.hasEngineRunner) throw invalid('engine', 'a provider profile needs the option createEngineRunner.')
-  if (provider?.baseUrl !== undefined) assertBaseUrl(provider.baseUrl)
+  const problem = provider?.baseUrl === undefined ? undefined : baseUrlProblem(provider.baseUrl)
+  if (problem !== undefined) throw invalid('provider.baseUrl', problem)
   const mode = defaults?.permissionMode
   if (mode !== undefined && !PROVIDER_PERMISSION_MODES.includes(mode))
     throw invalid(
@@ -55,12 +56,11 @@ function assertProvider(
 }
 
 /** Profiles are shown to callers, so an address must not carry a credential; and an API's base has nothing behind its path. */
-function assertBaseUrl(text: string): void {
+export function baseUrlProblem(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:'))
-    throw invalid('provider.baseUrl', 'must be an http or https URL.')
-  if (url.username || url.password || /[?#]/.test(text))
-    throw invalid('provider.baseUrl', 'must carry no user name, password, query or fragment.')
+  if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) return 'must be an http or https URL.'
+  const carriesMore = url.username || url.password || /[?#]/.test(text)
+  return carriesMore ? 'must carry no user name, password, query or fragment.' : undefined
 }
 
 function assertCli({ agent = DEFAULT_AGENT, provider, session, defaults }: ProfileOptions, rules: ProfileRules): void {

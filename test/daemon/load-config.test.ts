@@ -178,6 +178,19 @@ t.test('a secret that cannot be read is named by its place and file, never by wh
   )
 })
 
+t.test('a key in the place of the variable that holds it is refused, and not said', async (t) => {
+  const key = 'sk-canary'
+  const managedProfiles = { apiKeyEnvs: [key], endpoints: [{ baseUrl: 'https://models.example/v1', apiKeyEnv: key }] }
+  const agents = [{ name: 'mine', command: 'mine', auth: { method: 'key', apiKeyEnv: key } }]
+  const error = refusal(t, { managedProfiles, agents })
+  t.match(error.problems, [
+    { path: 'managedProfiles.apiKeyEnvs[0]', message: /does not match/ },
+    { path: 'managedProfiles.endpoints[0].apiKeyEnv' },
+    { path: 'agents[0].auth.apiKeyEnv' },
+  ])
+  t.notMatch(error.message, 'canary')
+})
+
 t.test('files that everybody may read are warned about when they hold secrets', async (t) => {
   const folder = t.testdir({
     'open.json': JSON.stringify({ queue: { webhookSecret: { file: 'key' } } }),

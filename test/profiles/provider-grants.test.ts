@@ -101,6 +101,14 @@ t.test('a change, and a list that became shorter, are held to the same', async (
 t.test('an endpoint that is no URL is refused with its place', async (t) => {
   const managedProfiles = { endpoints: [{ baseUrl: VENDOR }, { baseUrl: 'ftp://x' }] }
   await t.rejects(buildManaged(t, { managedProfiles }), refusal('SG_ERR_OPTION', /managedProfiles\.endpoints\[1\]/))
+  for (const baseUrl of ['https://me:canary@models.example/v1', 'https://models.example/v1?key=canary']) {
+    const error = await buildManaged(t, { managedProfiles: { endpoints: [{ baseUrl }] } }).catch((refused) => refused)
+    t.match(error, {
+      code: 'SG_ERR_OPTION',
+      message: /endpoints\[0\]\.baseUrl: must carry no user name, password, query/,
+    })
+    t.notMatch(error.message, 'canary', 'no profile could ever name it')
+  }
 })
 
 const buildWorld = async (t: Test, options: BuildOptions) => {
