@@ -194,6 +194,23 @@ t.test('a directory that may not be written to is told', { skip: process.getuid?
   await t.rejects(storage.open(), /cannot be used as a database: EACCES/)
 })
 
+t.test('and what to do about it', { skip: !process.seteuid && 'no accounts' }, async (t) => {
+  const dir = t.testdir({ folder: {} })
+  const folder = join(dir, 'folder')
+  chmodSync(folder, 0o555)
+  t.teardown(() => chmodSync(folder, 0o755))
+  const isRoot = process.getuid!() === 0
+  if (isRoot) process.seteuid!(65_534)
+  const refused = await sqliteAt(t, join(folder, 'gateway.db'))
+    .open()
+    .catch((error) => error.message)
+    .finally(() => isRoot && process.seteuid!(0))
+  t.match(
+    refused,
+    /EACCES.* Let this user write to it and to .*\/folder, or put the database elsewhere: storage\.sqlite\.$/,
+  )
+})
+
 t.test('a file that is no sound database of ours is refused and left as it is', async (t) => {
   const dir = t.testdir()
   const write = (name: string, make: (path: string) => void) => {

@@ -60,7 +60,13 @@ async function prepare(given: string): Promise<string> {
   throw new StorageError('STORAGE_OPEN_TO_ALL', openToAllMessage(directory))
 }
 
+const DENIED: ReadonlySet<string> = new Set(['EACCES', 'EPERM', 'EROFS'])
+
 function unusable(path: string, error: unknown): unknown {
   const { code, message, syscall } = error as NodeJS.ErrnoException
-  return syscall ? new StorageError(code ?? 'STORAGE', `${path} cannot be used as a database: ${message}`) : error
+  if (!syscall) return error
+  const problem = `${path} cannot be used as a database: ${message}`
+  const isDenied = DENIED.has(code ?? '')
+  const remedy = `Let this user write to it and to ${dirname(path)}, or put the database elsewhere: storage.sqlite.`
+  return new StorageError(code ?? 'STORAGE', isDenied ? `${problem}. ${remedy}` : problem)
 }
