@@ -50,8 +50,9 @@ export function sessionEnvironment({
   secrets,
 }: SessionEnvironmentOptions): Record<string, string> {
   const isForbidden = matcher(NEVER)
-  const meant = [...row.credentials.apiKeyEnv, ...Object.keys(row.env)]
-  const isSecret = matcher(secrets.filter((name) => !meant.includes(name)))
+  // a secret may have some of what is common in its text: the path of a certificate below $HOME, say
+  const isMeant = matcher([...COMMON, ...row.credentials.apiKeyEnv, ...Object.keys(row.env)])
+  const isSecret = matcher(secrets.filter((name) => !isMeant(name)))
   const env = unaskedEnvironment(row, gatewayEnv, isSecret)
   for (const [name, value] of Object.entries(sessionEnv ?? {})) {
     // A hook that spreads its own environment does not mean the flags of the gateway's Node, nor its secrets.

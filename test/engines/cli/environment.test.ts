@@ -111,3 +111,11 @@ t.test('a declared agent overrides a built-in row field by field, or stands for 
   })
   t.equal(agentTable().get('gemini')!.command, 'gemini', 'the built-in table is untouched')
 })
+
+t.test('what a program needs is no secret where a secret of the configuration has it in its text', async (t) => {
+  const gateway = { PATH: '/bin', HOME: '/home/me', USER: 'me', LC_ALL: 'C.UTF-8', DATABASE_PASSWORD: 'p' }
+  // as of postgres://${USER}:${DATABASE_PASSWORD}@localhost/gateway?sslrootcert=${HOME}/ca.pem
+  const env = build('opencode', gateway, {}, ['USER', 'DATABASE_PASSWORD', 'HOME', 'LC_ALL'])
+  t.match(env, { PATH: '/bin', HOME: '/home/me', USER: 'me', LC_ALL: 'C.UTF-8' })
+  t.notOk('DATABASE_PASSWORD' in env)
+})
