@@ -20,8 +20,11 @@ export const Duration = (description: string) => Type.Number({ description: `${d
 /** An object whose unknown members are refused; every request body is one. */
 export const strict = { additionalProperties: false } as const
 
-/** A web origin as a browser sends it: scheme and host, in lower case, the port only when it is not the scheme's own. */
-export const Origin = Type.String({ pattern: '^https?://[a-z0-9.\\[\\]:-]+$' })
+export const Origin = Type.String({
+  pattern: '^https?://[a-z0-9.\\[\\]:-]+$',
+  description:
+    "As a browser sends it: scheme and host, in lower case, the port only when it is not the scheme's own, nothing behind.",
+})
 
 /** The largest number of milliseconds a caller may name: about 285 years, exact as an integer. */
 export const MAX_MS = 9_007_199_254_740

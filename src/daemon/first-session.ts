@@ -118,11 +118,13 @@ async function providerProblems(
   return problems
 }
 
-const originProblems = ({ allowedOrigins = [] }: EffectiveConfig): ConfigProblem[] =>
-  allowedOrigins.flatMap((entry, index) => {
-    const message = originProblem(entry)
-    return message === undefined ? [] : [{ path: memberPath('allowedOrigins', index), message }]
-  })
+const originProblems = ({ allowedOrigins = [], cors }: EffectiveConfig): ConfigProblem[] =>
+  Object.entries({ allowedOrigins, 'cors.origins': cors?.origins ?? [] }).flatMap(([path, origins]) =>
+    origins.flatMap((entry, index) => {
+      const message = originProblem(entry)
+      return message === undefined ? [] : [{ path: `${path}[${index}]`, message }]
+    }),
+  )
 
 /** Whether the database takes a gateway, and the file of profiles is one; what is not there yet is made. */
 async function storageProblems({ storage, profileStore }: EffectiveConfig): Promise<ConfigProblem[]> {

@@ -134,6 +134,10 @@ t.test('an origin that no page has is told with the one that was meant', async (
     { path: 'allowedOrigins[4]', message: /"\*"; write it as/ },
     { path: 'allowedOrigins[5]', message: /"null"/ },
   ])
+  const origins = ['https://ok.example', 'https://b.example:443', 'http://[::1]:3000']
+  t.match(await problems(t, { cors: { origins } }), [
+    { path: 'cors.origins[1]', message: /write https:\/\/b\.example$/ },
+  ])
 })
 
 t.test('a folder that every account may write to is told before the stores refuse it', async (t) => {

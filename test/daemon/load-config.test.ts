@@ -178,6 +178,12 @@ t.test('a secret that cannot be read is named by its place and file, never by wh
   )
 })
 
+t.test('an origin with more than a browser sends is refused in words', async (t) => {
+  t.match(refusal(t, { cors: { origins: ['https://a.example/'] } }).problems, [
+    { path: 'cors.origins[0]', message: /scheme and host.*nothing behind/ },
+  ])
+})
+
 t.test('a key in the place of the variable that holds it is refused, and not said', async (t) => {
   const key = 'sk-canary'
   const managedProfiles = { apiKeyEnvs: [key], endpoints: [{ baseUrl: 'https://models.example/v1', apiKeyEnv: key }] }
