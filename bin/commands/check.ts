@@ -1,6 +1,7 @@
 import { shortPath } from '../../src/daemon/config-problem.js'
 import { loadConfig } from '../../src/daemon/load-config.js'
 import { summarize } from '../../src/daemon/summary.js'
+import { endWith } from '../terminal/exit.js'
 
 /**
  * Checks everything that would keep the daemon from starting, short of listening, and the first session of each profile. Warnings go to stderr as log lines.
@@ -18,5 +19,5 @@ export async function check(path: string): Promise<void> {
   )
   await prepared.server.close()
   const lines = summarize(config, prepared).map((line) => `  ${line}\n`)
-  process.stdout.write(`ok: ${shortPath(file)} can be served\n${lines.join('')}`)
+  await endWith(`ok: ${shortPath(file)} can be served\n${lines.join('')}`)
 }

@@ -4,6 +4,7 @@ import { type ConfigFlags, loadConfig } from '../../src/daemon/load-config.js'
 import { greeting } from '../../src/daemon/next-steps.js'
 import { redactConfig } from '../../src/daemon/redact.js'
 import { toError } from '../../src/errors.js'
+import { endWith } from '../terminal/exit.js'
 
 /** After an error nobody expected, nothing can be trusted to end in time. */
 const CRASH_TIMEOUT_MS = 2000
@@ -34,8 +35,7 @@ export async function serve(path: string, flags: ConfigFlags, printConfig: boole
   const prepared = await prepareServer(loaded, printConfig ? process.stderr : undefined)
   if (printConfig) {
     await prepared.server.close()
-    process.stdout.write(`${JSON.stringify(redactConfig(config), undefined, 2)}\n`)
-    return
+    return endWith(`${JSON.stringify(redactConfig(config), undefined, 2)}\n`)
   }
   const { server, logger, authenticates } = prepared
   // what is said there, by a hook perhaps, and not taken is lost: nobody's session is

@@ -72,6 +72,15 @@ export function endWithReader(): void {
   process.stderr.on('error', () => {})
 }
 
+/** Writes and ends the process: what a module of hooks has begun, a timer or a connection, would go on. */
+export const endWith = (text: string): Promise<never> =>
+  new Promise(() => {
+    process.stdout.write(text, (error) => {
+      // said where the output is listened to
+      if (!error) process.exit()
+    })
+  })
+
 function explain(error: unknown, command: Command | undefined): { message: string; exitCode: number } {
   if (error instanceof CommandFailure) return error
   if (error instanceof GatewayError) return explainRefusal(error, command)

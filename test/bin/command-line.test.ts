@@ -162,6 +162,15 @@ t.test('a module of hooks that waits for what never comes is told, and ends noth
   t.match(said, { code: 2, stderr: /hooks: .*hooks\.mjs could not be imported: .*never comes/ })
 })
 
+t.test('a module of hooks that goes on by itself keeps neither check nor --print-config from ending', async (t) => {
+  const cwd = t.testdir({ 'hooks.mjs': 'setInterval(() => {}, 60_000); export const authenticate = () => null' })
+  const files = { 'gateway.json': { listen: { port: 0 }, profiles: [DEMO], storage: 'memory', hooks: 'hooks.mjs' } }
+  t.match(await run(t, ['check'], files, cwd), { code: 0, stdout: /^ok: .*\n {2}hooks {7}authenticate\n$/s })
+  const printed = await run(t, ['--print-config'], files, cwd)
+  t.equal(printed.code, 0)
+  t.match(JSON.parse(printed.stdout), { storage: 'memory' })
+})
+
 t.test('init writes once, shows the token once, and what comes next', async (t) => {
   const { code, stdout, cwd } = await run(t, ['init'])
   t.equal(code, 0)
