@@ -24,9 +24,25 @@ function describe(error: ValueError, root: unknown, base: string): ConfigProblem
     const isMeant =
       ['Object', 'Array'].includes(meant[Kind]!) || (meant[Kind] === 'String' && typeof error.value === 'string')
     const inside = isMeant ? schemaProblems(meant, error.value, path) : []
-    return inside.length > 0 ? inside : [{ path, message: `expected ${expectation(schema)}` }]
+    if (inside.length === 0) return [{ path, message: `expected ${expectation(schema)}` }]
+    const others = ofOtherVariants(schema, meant, error.value, path)
+    return inside.map((problem) => others.get(problem.path) ?? problem)
   }
   return [{ path, message: message(error) }]
+}
+
+/** Members by which another variant is told, beside those of the one that is meant: they are known, and too many. By their paths. */
+function ofOtherVariants(schema: TSchema, meant: TSchema, value: unknown, path: string): Map<string, ConfigProblem> {
+  const variants = (schema.anyOf as TSchema[]).filter((variant) => variant[Kind] === 'Object')
+  const problems = new Map<string, ConfigProblem>()
+  if (meant[Kind] !== 'Object' || namingMember(variants) !== undefined) return problems
+  const own = Object.keys(value as object).filter((key) => Object.hasOwn(meant.properties, key))
+  for (const key of Object.keys(value as object)) {
+    if (own.includes(key) || !variants.some(({ properties }) => Object.hasOwn(properties, key))) continue
+    const message = `not together with ${own.join(', ')}; leave out one of them`
+    problems.set(memberPath(path, key), { path: memberPath(path, key), message })
+  }
+  return problems
 }
 
 /** What is wrong with the member that says which variant is meant, when it says none of them. */

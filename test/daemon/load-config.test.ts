@@ -178,6 +178,16 @@ t.test('a secret that cannot be read is named by its place and file, never by wh
   )
 })
 
+t.test('two places for one storage are told as such, and not as a key that nobody knows', async (t) => {
+  const storage = { sqlite: 'gateway.db', postgres: { url: 'postgres://localhost/gateway' } }
+  t.match(refusal(t, { storage }).problems, [
+    { path: 'storage.postgres', message: 'not together with sqlite; leave out one of them' },
+  ])
+  t.match(refusal(t, { storage: { sqlite: 'gateway.db', postgre: 1 } }).problems, [
+    { path: 'storage.postgre', message: /^unknown key/ },
+  ])
+})
+
 t.test('an origin with more than a browser sends is refused in words', async (t) => {
   t.match(refusal(t, { cors: { origins: ['https://a.example/'] } }).problems, [
     { path: 'cors.origins[0]', message: /scheme and host.*nothing behind/ },
