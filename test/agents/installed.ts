@@ -29,6 +29,8 @@ export interface AgentUnderTest {
   resumes: 'complete' | 'without what it said last' | 'not within a minute'
   /** What can be done with the sessions that it keeps on disk. */
   keeps: 'unlisted' | 'listed' | 'listed and deleted'
+  /** What becomes of its turn when a call is denied. */
+  denied: 'goes on' | 'ends its turn'
   /** Whether it knows, when it is resumed, the prompt of a turn that was cut off with it. */
   knowsCutOff: boolean
   /** The folder below the directory in which it keeps what was said. */
@@ -86,6 +88,7 @@ export const AGENTS = {
     hosted: (name) => ({ tool: `mcp__session-gateway__${name}` }),
     resumes: 'complete',
     keeps: 'listed and deleted',
+    denied: 'goes on',
     knowsCutOff: true,
     transcripts: 'claude/projects',
     otherModel: 'haiku',
@@ -109,6 +112,7 @@ export const AGENTS = {
     hosted: (name) => ({ tool: `session-gateway_${name}` }),
     resumes: 'complete',
     keeps: 'listed',
+    denied: 'goes on',
     knowsCutOff: true,
     transcripts: 'data/opencode',
   },
@@ -131,6 +135,7 @@ export const AGENTS = {
     hosted: (name) => ({ tool: `session-gateway_${name}` }),
     resumes: 'complete',
     keeps: 'listed',
+    denied: 'goes on',
     knowsCutOff: true,
     transcripts: 'data/kilo',
   },
@@ -158,6 +163,7 @@ export const AGENTS = {
     // Loaded within the minute of its beginning a session would be lost: the driver waits, the tests do not.
     resumes: 'not within a minute',
     keeps: 'unlisted',
+    denied: 'goes on',
     knowsCutOff: true,
     transcripts: 'gemini/.gemini/tmp',
   },
@@ -188,6 +194,7 @@ stream_max_retries = 0
     hosted: (name) => ({ tool: name, namespace: 'mcp__session_gateway' }),
     resumes: 'complete',
     keeps: 'listed and deleted',
+    denied: 'ends its turn',
     knowsCutOff: true,
     transcripts: 'codex/sessions',
   },
@@ -215,6 +222,7 @@ stream_max_retries = 0
     hosted: (name) => ({ tool: `mcp__session-gateway__${name}` }),
     resumes: 'without what it said last',
     keeps: 'listed',
+    denied: 'goes on',
     knowsCutOff: true,
     transcripts: 'qwen/.qwen/projects',
   },

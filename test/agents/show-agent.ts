@@ -125,12 +125,14 @@ export function showAgent(agent: AgentUnderTest): void {
       const { cwd, start } = await build(t, agent)
       const { runner, host } = await start()
       host.answer = () => ({ behavior: 'deny', message: 'no' })
-      await host.turn(runner, script(agent.shell('touch denied.txt'), { text: 'so be it' }))
+      const goesOn =
+        agent.denied === 'goes on' ? { subtype: 'success', result: /so be it/ } : { subtype: 'interrupted' }
+      t.match(await host.turn(runner, script(agent.shell('touch denied.txt'), { text: 'so be it' })), goesOn)
       t.equal(host.asks.length, 1)
       t.notOk(existsSync(join(cwd, 'denied.txt')))
       host.answer = () => ({ behavior: 'allow' })
       await runner.setPermissionMode!('plan')
-      await host.turn(runner, script(agent.shell('touch planned.txt'), { text: 'so be it' }))
+      t.match(await host.turn(runner, script(agent.shell('touch planned.txt'), { text: 'so be it' })), goesOn)
       t.notOk(existsSync(join(cwd, 'planned.txt')))
       t.equal(host.asks.length, 1)
     })

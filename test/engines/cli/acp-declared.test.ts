@@ -125,6 +125,14 @@ t.test('what the operator says in the settings of opencode and kilo stays, but f
       formatter: undefined,
     })
     t.match(said(env, false), { model: 'm', lsp: false })
+    const experimental = { mcp_timeout: 5 }
+    t.strictSame(
+      said({ [variable]: JSON.stringify({ experimental }) }, true).experimental,
+      { ...experimental, continue_loop_on_deny: true },
+      'a deny ends no turn',
+    )
+    const ending = { [variable]: '{ "experimental": { "continue_loop_on_deny": false } }' }
+    t.strictSame(said(ending, true).experimental, { continue_loop_on_deny: false }, 'unless the operator says so')
     // of the rules that fit the last one holds
     for (const [permission, rest] of [
       ['allow', { '*': 'allow' }],
