@@ -101,6 +101,8 @@ export interface AcpTraits {
   readonly patienceMs?: number
   /** A command that tells what a session has cost, when the agent does not say so as it loads it. */
   readonly priorCost?: { readonly args: (sessionId: string) => readonly string[]; readonly figure: RegExp }
+  /** The option that allows one call and nothing else, where others that say so change its mode, to one that nobody chose. */
+  readonly allowsOnce?: string
   /** Pieces of text that are the agent's own bookkeeping, not the model's. */
   readonly ignoredText?: RegExp
   /** It tells the history of a loaded session after the answer, up to the list of its commands. */
@@ -330,6 +332,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
       loadsAnything: true,
       apiKeyLogin: 'openai',
       toolName: qwenToolName,
+      allowsOnce: 'proceed_once',
       grantArgs: (toolNames) => toolNames.flatMap((name) => ['--allowed-tools', name]),
       helperTools: ['agent', 'task'],
       transcripts: { folder: 'projects', suffix: (sessionId) => `${sessionId}.jsonl` },

@@ -66,6 +66,49 @@ t.test('a mode or a model that the agent chooses by itself is told as an option,
   t.match(runner.snapshot!().state, { permissionMode: 'acceptEdits' }, 'nobody is asked when the gateway says so alone')
 })
 
+t.test('an agent that goes to a mode that nobody chose is brought back', async (t) => {
+  for (const mode of ['free', 'its own']) {
+    const { runner, host } = await start(t, { config: { permissionMode: 'plan' } })
+    host.answer = () => ({ behavior: 'allow' })
+    await host.turn(runner, script({ tool: 'exit', input: {}, kind: 'switch_mode', ask: true }, { chooses: { mode } }))
+    t.match(host.of('engine_event').at(-1), { payload: { type: 'mode_brought_back', mode } })
+    t.strictSame(host.of('permission_mode_changed'), [])
+    t.match(await host.turn(runner, script({ tell: 'mode' })), { result: '"plan"' }, mode)
+    await runner.close()
+  }
+})
+
+t.test('one that does not come back from there is ended with its turn', async (t) => {
+  const { runner, host } = await start(t)
+  const steps = script(
+    { chooses: { mode: 'free' } },
+    { chooses: { mode: 'ask' } },
+    { chooses: { mode: 'free' } },
+    { hang: true },
+  )
+  t.match(await host.turn(runner, steps), {
+    ...{ subtype: 'error_during_execution', isError: true },
+    errors: [/^The agent went to its mode free, which nobody chose, and does not come back: /],
+  })
+  t.ok(runner.isSpent, 'and begins anew with the next message')
+})
+
+t.test('of several ways to allow a call once the one is taken that allows nothing else', async (t) => {
+  const { runner, host } = await startAcp(t, { name: 'qwen', modes: ACP_MODES, config: { permissionMode: 'plan' } })
+  host.answer = () => ({ behavior: 'allow' })
+  const toolCall = { toolCallId: 'call', title: 'Plan:', status: 'pending', kind: 'switch_mode', rawInput: {} }
+  const option = (optionId: string, kind: string) => ({ optionId, name: optionId, kind })
+  const options = [
+    option('restore_previous', 'allow_once'),
+    option('proceed_always', 'allow_always'),
+    option('proceed_once', 'allow_once'),
+    option('cancel', 'reject_once'),
+  ]
+  const end = await host.turn(runner, script({ asks: { toolCall, options } }, { tell: 'answer' }))
+  t.strictSame(JSON.parse(end.result!), { outcome: { outcome: 'selected', optionId: 'proceed_once' } })
+  t.equal(host.asks.length, 1)
+})
+
 t.test('what an agent says of its options while one is set is not told twice', async (t) => {
   const { runner, host } = await start(t, { env: { ACP_TELLS_CHOICES: '1' } })
   await runner.setPermissionMode!('acceptEdits')

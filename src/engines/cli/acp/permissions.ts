@@ -29,17 +29,20 @@ export const canAllow = ({ options }: RequestPermissionRequest): boolean =>
 /**
  * The protocol's answer: one of the options that the agent offers. It has no word for an input that was changed; nothing then runs,
  * rather than what nobody allowed.
+ * @param allowsOnce the agent's name of the option that allows one call and nothing else, where several of them say that they do
  */
 export function answerTo(
   { options }: RequestPermissionRequest,
   decision: PermissionDecision,
   shown: object,
+  allowsOnce?: string,
 ): RequestPermissionResponse {
   const isAllowed =
     decision.behavior === 'allow' &&
     (decision.updatedInput === undefined || isDeepStrictEqual(decision.updatedInput, shown))
   const kinds = isAllowed ? ['allow_once', 'allow_always'] : ['reject_once', 'reject_always']
-  const option = kinds.map((kind) => options.find((one) => one.kind === kind)).find((found) => found !== undefined)
+  const found = kinds.flatMap((kind) => options.filter((one) => one.kind === kind))
+  const option = found.find(({ kind, optionId }) => kind === 'allow_once' && optionId === allowsOnce) ?? found[0]
   return option ? { outcome: { outcome: 'selected', optionId: option.optionId } } : CANCELLED
 }
 
@@ -52,9 +55,13 @@ export function agentModeOf({ modes }: AgentRow, mode: PermissionMode): AgentMod
 
 /**
  * The mode of ours that an agent has gone to by itself. Of several that are one of its own, the one we asked for stays. Never the one
- * in which nobody is asked: that is the gateway's to allow, not the agent's.
+ * in which nobody is asked: that is the gateway's to allow, not the agent's. Undefined: it is none that it may go to.
  */
-export function modeOfAgent({ modes, permissionModes }: AgentRow, id: string, current: PermissionMode): PermissionMode {
+export function modeOfAgent(
+  { modes, permissionModes }: AgentRow,
+  id: string,
+  current: PermissionMode,
+): PermissionMode | undefined {
   if (modes[current]?.id === id) return current
-  return permissionModes.find((mode) => mode !== 'bypassPermissions' && modes[mode]?.id === id) ?? current
+  return permissionModes.find((mode) => mode !== 'bypassPermissions' && modes[mode]?.id === id)
 }

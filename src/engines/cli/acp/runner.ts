@@ -25,10 +25,11 @@ import { hasTranscript } from './forgotten.js'
 import { GrantedTools } from './granted.js'
 import { introduce } from './introduction.js'
 import { prepareLoad } from './overwritten.js'
-import { agentModeOf, answerOfMode, answerTo, CANCELLED, canAllow, modeOfAgent } from './permissions.js'
+import { answerTo, CANCELLED, canAllow } from './permissions.js'
 import { priorCostUsd } from './prior-cost.js'
 import { openSession, stateGone } from './session.js'
 import { chosenIn, type SessionConfig, sessionConfig } from './session-config.js'
+import { SessionMode } from './session-mode.js'
 import type { AcpSetup, AcpState } from './setup.js'
 import { hasBegun, inputOf, ToolCalls } from './tool-calls.js'
 import { AcpTranslator } from './translate.js'
@@ -60,7 +61,7 @@ export class AcpRunner implements Runner {
   #connection: AcpConnection | undefined
   #config: SessionConfig | undefined
   #sdkSessionId = ''
-  #mode: PermissionMode
+  readonly #mode: SessionMode
   #isFresh: boolean
   #hasTranscript: boolean
   #numTurns: number
@@ -85,7 +86,10 @@ export class AcpRunner implements Runner {
     this.#setup = setup
     this.#restored = restored
     const { config, row } = setup
-    this.#mode = restored?.permissionMode ?? config.permissionMode ?? 'default'
+    this.#mode = new SessionMode(restored?.permissionMode ?? config.permissionMode ?? 'default', {
+      ...{ row, clock: setup.clock, tell: (event) => this.#emit(event) },
+      giveUp: (detail) => this.#turn?.giveUp(detail),
+    })
     this.#isFresh = restored?.isFresh ?? true
     this.#hasTranscript = restored?.hasTranscript ?? false
     this.#numTurns = restored?.numTurns ?? 0
@@ -165,6 +169,7 @@ export class AcpRunner implements Runner {
     })
     this.#afterwards?.cancel()
     this.#translator.startTurn()
+    this.#mode.startTurn()
     void this.#prompt(text, this.#turn)
   }
 
@@ -185,7 +190,7 @@ export class AcpRunner implements Runner {
 
   async setPermissionMode(mode: PermissionMode): Promise<void> {
     await this.#control(async (session) => {
-      await this.#enter(session, mode)
+      await this.#mode.enter(session, mode)
       this.#emit({ type: 'permission_mode_changed', mode })
     })
   }
@@ -204,7 +209,7 @@ export class AcpRunner implements Runner {
     const state: AcpState = {
       agent: this.#setup.row.name,
       sdkSessionId: this.#sdkSessionId,
-      permissionMode: this.#mode,
+      permissionMode: this.#mode.current,
       ...(model && { model }),
       isFresh: this.#isFresh,
       ...(this.#hasTranscript && { hasTranscript: true }),
@@ -252,7 +257,7 @@ export class AcpRunner implements Runner {
     await this.#configure(this.#config)
     if (this.#setup.row.acp?.listsToolsLate && this.#setup.hostedTools)
       await within(LISTING_MS, this.#setup.hostedTools.listed)
-    const init = await systemInit(this.#setup, session, this.#config.model, this.#mode)
+    const init = await systemInit(this.#setup, session, this.#config.model, this.#mode.current)
     this.#isOpen = true
     this.#emit(init)
     const { hostedTools } = this.#setup
@@ -275,7 +280,7 @@ export class AcpRunner implements Runner {
     const model = this.#restored ? this.#restored.model : this.#setup.config.model
     try {
       if (model !== undefined && model !== session.model) await session.setModel(model)
-      await this.#enter(session, this.#mode)
+      await this.#mode.enter(session, this.#mode.current)
     } catch (error) {
       throw startError(`The agent refused: ${reasonOf(error)}`, error)
     }
@@ -352,7 +357,8 @@ export class AcpRunner implements Runner {
       // before that its models are not known
       if (this.#isOpen) this.#tellCapabilities()
     }
-    if (update.sessionUpdate === 'current_mode_update') this.#modeIs(update.currentModeId)
+    if (update.sessionUpdate === 'current_mode_update')
+      this.#mode.agentIs(update.currentModeId, this.#config, this.#isOpen)
     if (update.sessionUpdate === 'config_option_update') this.#choicesAre(update.configOptions)
     this.#translator.translate(update)
   }
@@ -369,13 +375,13 @@ export class AcpRunner implements Runner {
       this.#translator.tellUnallowable(call)
       return answerTo(request, { behavior: 'deny' }, shown)
     }
+    const { allowsOnce } = this.#setup.row.acp ?? {}
     if (this.#granted.has(call)) {
       call.isAllowed = true
-      return answerTo(request, { behavior: 'allow' }, shown)
+      return answerTo(request, { behavior: 'allow' }, shown, allowsOnce)
     }
-    const byMode = () => answerOfMode(this.#mode, agentModeOf(this.#setup.row, this.#mode), request)
     const answer =
-      byMode() ??
+      this.#mode.answer(request) ??
       (await Promise.race([
         this.#host!.requestPermission(
           {
@@ -391,34 +397,19 @@ export class AcpRunner implements Runner {
     // what becomes of the call then the agent tells
     if (!answer || unasked.aborted) return CANCELLED
     // nothing is done in plan mode, whatever was allowed, and whenever it was asked for
-    const decision = this.#mode === 'plan' ? (byMode() ?? answer) : answer
+    const decision = this.#mode.current === 'plan' ? (this.#mode.answer(request) ?? answer) : answer
     call.isAllowed = decision.behavior === 'allow'
     if (decision.behavior === 'deny') {
       call.isDenied = true
       if (decision.interrupt) void this.interrupt()
     }
-    return answerTo(request, decision, shown)
+    return answerTo(request, decision, shown, allowsOnce)
   }
 
-  async #enter(session: SessionConfig, mode: PermissionMode): Promise<void> {
-    const { id } = agentModeOf(this.#setup.row, mode)
-    if (id !== undefined && id !== session.mode) await session.setMode(id)
-    this.#mode = mode
-  }
-
-  /** The agent changed its mode by itself. */
-  #modeIs(id: string): void {
-    const isNews = this.#config?.modeIs(id)
-    const mode = modeOfAgent(this.#setup.row, id, this.#mode)
-    if (!this.#isOpen || !isNews || mode === this.#mode) return
-    this.#mode = mode
-    this.#emit({ type: 'permission_mode_changed', mode })
-  }
-
-  /** That, or its model, where both are options of its own. */
+  /** Its mode or its model, where both are options of its own. */
   #choicesAre(options: SessionConfigOption[]): void {
     const { mode, model } = chosenIn(options)
-    if (mode !== undefined) this.#modeIs(mode)
+    if (mode !== undefined) this.#mode.agentIs(mode, this.#config, this.#isOpen)
     if (model === undefined || !this.#config?.modelIs(model) || !this.#isOpen) return
     this.#translator.model = model
     this.#emit({ type: 'model_changed', model })

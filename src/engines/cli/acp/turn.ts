@@ -103,6 +103,13 @@ export class Turn {
     await connection.agent.notify('session/cancel', { sessionId }).catch(() => {})
   }
 
+  /** Ends it with the agent's process. @param detail why, for a person */
+  giveUp(detail: string): void {
+    this.#ending = { subtype: 'error_during_execution', isError: true, errors: [detail] }
+    this.#interruption.abort()
+    this.#givingUp ??= this.#parts.giveUp()
+  }
+
   /** Nobody waits for its end any more. */
   drop(): void {
     this.#silence?.cancel()
