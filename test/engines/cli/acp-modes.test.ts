@@ -78,6 +78,13 @@ t.test('an agent that goes to a mode that nobody chose is brought back', async (
   }
 })
 
+t.test('an agent that went to another mode and did not say so is back when its mode is set', async (t) => {
+  const { runner, host } = await start(t)
+  await host.turn(runner, script({ chooses: { mode: 'plan' }, silently: true }))
+  await runner.setPermissionMode!('default')
+  t.match(await host.turn(runner, script({ tell: 'mode' })), { result: '"ask"' })
+})
+
 t.test('one that does not come back from there is ended with its turn', async (t) => {
   const { runner, host } = await start(t)
   const steps = script(

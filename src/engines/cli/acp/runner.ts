@@ -190,7 +190,7 @@ export class AcpRunner implements Runner {
 
   async setPermissionMode(mode: PermissionMode): Promise<void> {
     await this.#control(async (session) => {
-      await this.#mode.enter(session, mode)
+      await this.#mode.enter(session, mode, true)
       this.#emit({ type: 'permission_mode_changed', mode })
     })
   }

@@ -37,9 +37,11 @@ export class SessionMode {
     return answerOfMode(this.#mode, agentModeOf(this.#parts.row, this.#mode), request)
   }
 
-  async enter(session: SessionConfig, mode: PermissionMode): Promise<void> {
+  /** @param isAsked somebody says so: the agent is told the mode that it should be in already, too, as it may have left it and not said so */
+  async enter(session: SessionConfig, mode: PermissionMode, isAsked = false): Promise<void> {
     const { id } = agentModeOf(this.#parts.row, mode)
-    if (id !== undefined && id !== session.mode) await session.setMode(id)
+    const isNews = id !== session.mode || (isAsked && mode === this.#mode)
+    if (id !== undefined && isNews) await session.setMode(id)
     this.#mode = mode
     this.#strayed.clear()
   }
