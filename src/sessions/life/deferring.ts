@@ -73,9 +73,11 @@ export class Deferring {
     }
     // once the engine knows that it was taken, so that a result may come from inside the dispatch
     setImmediate(() => {
-      // its turn may have been interrupted by then, or an agent that lost its patience with the storage have called again
-      if (executions.has(executionId) && !takenBack?.aborted) dispatch.send()
-      else dispatch.withdraw()
+      // an engine that has ended its turn since, and a job's session with it, wants the work done all the same
+      const isCutOff = session.writer?.removed || (!session.ended && !executions.has(executionId))
+      // an agent that lost its patience with the storage may have called again
+      if (isCutOff || takenBack?.aborted) dispatch.withdraw()
+      else dispatch.send()
     })
   }
 
