@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import type { JobEvent } from '../../schemas/jobs.js'
 import type { QueueServerOptions } from '../../src/jobs/options.js'
 import { UNLIMITED } from '../../src/principal.js'
-import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { type BuildOptions, buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled } from '../fixtures/journaled.js'
 import { native, ok } from '../fixtures/parked.js'
@@ -10,10 +10,17 @@ import { native, ok } from '../fixtures/parked.js'
 const parkDelayMs = 2_000
 
 /** A job in its turn, whose session somebody is attached to. */
-async function build(t: Test, { session = {}, ...queueOptions }: QueueServerOptions & { session?: object } = {}) {
+async function build(
+  t: Test,
+  {
+    session = {},
+    parking = { parkDelayMs },
+    ...queueOptions
+  }: QueueServerOptions & Pick<BuildOptions, 'parking'> & { session?: object } = {},
+) {
   const events: JobEvent[] = []
   const onEvent = (event: JobEvent) => void events.push(event)
-  const world = await buildGateway(t, { queue: { ...queueOptions, onEvent }, parking: { parkDelayMs }, script: native })
+  const world = await buildGateway(t, { queue: { ...queueOptions, onEvent }, parking, script: native })
   const queue = world.gateway.queue!
   const { id } = await queue.submit({ session: { cwd: SOME_CWD, prompt: 'go', ...session }, maxDurationMs: 5_000 })
   await until(() => world.engine.runners[0]?.sent.length === 1)
@@ -253,4 +260,21 @@ t.test('a job whose only question was answered before the crash goes on, whateve
   t.match(await engine.last.host.requestPermission(ask), { behavior: 'allow' })
   engine.last.complete()
   await until(async () => (await queue.get(id))?.status === 'succeeded')
+})
+
+t.test('an engine that gives no snapshot of a job that is looked at is no fault of the store', async (t) => {
+  const errors: string[] = []
+  const parking = { parkDelayMs, onError: ({ message }: Error) => void errors.push(message) }
+  const { registry, runner, gateway, clock, sessionId, detach, job } = await build(t, { parking })
+  runner.snapshot = () => undefined as never
+  await runner.defer('e1')
+  await clock.advance(parkDelayMs)
+  await until(() => errors.length > 0)
+  detach()
+  await clock.advance(parkDelayMs)
+  await until(() => errors.length > 1)
+  t.match(await registry.get(sessionId), { status: 'running' })
+  t.match(await job(), { status: 'running' })
+  t.ok(registry.isWritable)
+  t.match(await gateway.executions.submit('e1', ok), { applied: true })
 })

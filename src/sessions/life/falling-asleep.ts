@@ -1,5 +1,6 @@
 import { toError } from '../../errors.js'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
+import type { JournalWrite } from '../kept/journal.js'
 import { asleep } from '../kept/mid-turn.js'
 import type { Session } from '../session.js'
 import type { SleepParts, Waking } from './waking.js'
@@ -104,8 +105,14 @@ export class FallingAsleep {
   async #hold(session: Session): Promise<void> {
     const { keeping, clock } = this.#parts
     const since = session.engine.heldFrom
+    let write: JournalWrite | undefined
     try {
-      const write = session.engine.hold(clock.now())
+      write = session.engine.hold(clock.now())
+    } catch (error) {
+      this.#onNoSnapshot(session, true, error)
+      return
+    }
+    try {
       await (write ? keeping.write(write) : session.durable())
       this.#notRefused(session)
       if (session.engine.canPark && session.engine.heldFrom === since) session.engine.tellHeld()
@@ -119,7 +126,7 @@ export class FallingAsleep {
     try {
       session.engine.letGo(parks)
     } catch (error) {
-      this.#report(session, parks, error)
+      this.#onNoSnapshot(session, parks, error)
       return
     }
     await this.#fallAsleep(session, parks)
@@ -159,6 +166,12 @@ export class FallingAsleep {
       session.fail(toError(error).message, 'SG_ERR_ENGINE_START')
     }
     this.consider(session)
+  }
+
+  /** Its engine stays. That is no fault of the store, which is asked for nothing more. */
+  #onNoSnapshot(session: Session, parks: boolean, error: unknown): void {
+    this.#report(session, parks, error)
+    this.#notRefused(session)
   }
 
   #refuse(session: Session, error: unknown): void {
