@@ -133,6 +133,8 @@ export class Session extends SessionState {
         if (this.executions.size === 0) this.#onAllSettled?.()
         return undefined
       case 'choice':
+        // what a journal keeps can be taken back there; a record of what is parked gets what the engine has taken
+        if (!this.writer) return undefined
         this.chosen = chosenWith(this.chosen, what.choice)
         this.rememberCommand(what.commandId)
         return undefined

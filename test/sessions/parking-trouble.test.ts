@@ -44,6 +44,30 @@ t.test(
   },
 )
 
+t.test(
+  'what an engine is asked when the gateway is shut down, and refuses as it goes, is no later engine’s',
+  async (t) => {
+    const store = new MemorySessionStore()
+    let refuse: ((why: Error) => void) | undefined
+    const script: Script = { close: () => refuse?.(new Error('it goes')) }
+    const { gateway, registry, engine, id } = await buildParked(t, { parking: { store }, script })
+    engine.last.setPermissionMode = () => new Promise((_taken, reject) => (refuse = reject))
+    const session = await registry.open(id, UNLIMITED)
+    session.attach(new FakeSink(), {})
+    await engine.last.defer('e1')
+    const command = { id: 'c1', type: 'set_permission_mode', mode: 'bypassPermissions' } as const
+    const refused = registry.send(id, command)
+    await until(() => refuse)
+    await Promise.all([gateway.close(), t.rejects(refused, { code: 'SG_ERR_ENGINE_REFUSED' })])
+
+    const next = await buildGateway(t, { parking: { store }, script: native })
+    t.match(await next.gateway.executions.submit('e1', ok), { applied: true })
+    t.match(next.engine.last.context.config, { permissionMode: 'default' })
+    await next.registry.send(id, command)
+    t.match(await next.registry.get(id), { permissionMode: 'bypassPermissions' }, 'asked again')
+  },
+)
+
 t.test('an engine that goes on with a part of its results is not parked under its hands', async (t) => {
   const { registry, engine, executions, id, clock } = await buildParked(t)
   const session = await registry.open(id, UNLIMITED)

@@ -233,6 +233,7 @@ export class CommandDesk {
     }
     // a snapshot that was taken meanwhile may have been taken before
     session.chosen = chosenWith(session.chosen, choice)
+    session.rememberCommand(bearing.commandId)
     session.touch()
     session.engine.keepSnapshot()
     await session.durable(bearing.patience).catch(() => {})
