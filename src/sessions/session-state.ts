@@ -76,6 +76,8 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   /** Where the log tells that it is parked. */
   #parkedSeq = 0
   #life: Life = { is: 'building' }
+  /** Called when its first engine is built, or it has ended without one. */
+  onBuilt: (() => void) | undefined
   /** Resolves when the engine is gone that it had last, or was given up on. */
   engineGone: Promise<void> | undefined
   /** The number of its last event, when that was told ahead of it. */
@@ -162,6 +164,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     if (!NEXT[this.#life.is].includes(next.is))
       throw new Error(`A session that is ${this.#life.is} cannot be ${next.is}.`)
     this.#life = next
+    this.onBuilt?.()
   }
 
   /** The tie to the engine that serves it. */

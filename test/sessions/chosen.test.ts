@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { deferred } from '../../src/lib/deferred.js'
 import { UNLIMITED } from '../../src/principal.js'
-import { SOME_CWD, until } from '../fixtures/build.js'
+import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
 import type { Script } from '../fixtures/scripted-engine.js'
 
@@ -108,3 +108,39 @@ t.test('a change that waits for another one is made by the next engine when this
   t.equal(engine.runners.length, 2)
   t.match(await registry.get(id), { status: 'idle', model: 'other', permissionMode: 'dontAsk' })
 })
+
+for (const isBuilt of [true, false])
+  t.test(
+    `a change that comes while the engine is being built waits until it is ${isBuilt ? 'there' : 'given up'}`,
+    async (t) => {
+      const { promise: gate, resolve: go } = deferred()
+      const { gateway, registry, engine } = await buildGateway(t, {
+        queue: {},
+        async createEngineRunner(context) {
+          await gate
+          if (!isBuilt) throw new Error('not installed')
+          return engine.create(context)
+        },
+      })
+      const job = await gateway.queue!.submit({ session: { cwd: SOME_CWD, prompt: 'go' } })
+      await until(() => registry.unended().length === 1)
+      const { id } = registry.unended()[0]!
+      t.equal(registry.here(id)?.status, 'starting')
+      const changes = [
+        registry.send(id, { type: 'set_model', model: 'other' }),
+        registry.send(id, { type: 'set_permission_mode', mode: 'dontAsk' }),
+      ]
+      const outcomes = Promise.allSettled(changes)
+      // more than enough for both to be refused
+      for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+      go()
+      if (isBuilt) {
+        t.match(await outcomes, [{ status: 'fulfilled' }, { status: 'fulfilled' }])
+        t.match(registry.here(id), { model: 'other', permissionMode: 'dontAsk' })
+      } else {
+        const refused = { status: 'rejected', reason: { code: 'SG_ERR_SESSION_ENDED' } }
+        t.match(await outcomes, [refused, refused])
+        t.match(await gateway.queue!.get(job.id), { status: 'failed' })
+      }
+    },
+  )

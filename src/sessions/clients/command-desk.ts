@@ -245,10 +245,15 @@ export class CommandDesk {
     return runner
   }
 
-  /** Runs changes one after the other; an engine that is starting yet can neither make one nor say which it could. */
+  /** Runs changes one after the other; an engine that is being built or starting yet can neither make one nor say which it could. */
   #changing(change: () => Promise<void>, patience: Patience | undefined): Promise<void> {
     const session = this.#session
+    const built = () =>
+      new Promise<void>((resolve) => {
+        session.onBuilt = resolve
+      })
     const begun = async () => {
+      if (session.life.is === 'building') await this.#ask(built)
       // the engine may have gone while the one before was made
       if (!session.serving) await this.#world.sleep.rouse(session).catch(refuseAsSession)
       await this.#ask(() => session.engine.begun)
