@@ -5,7 +5,7 @@ import { UNLIMITED } from '../../src/principal.js'
 import { type BuildOptions, buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled } from '../fixtures/journaled.js'
-import { native, ok } from '../fixtures/parked.js'
+import { native, ok, SlowStore } from '../fixtures/parked.js'
 
 const parkDelayMs = 2_000
 
@@ -277,4 +277,20 @@ t.test('an engine that gives no snapshot of a job that is looked at is no fault 
   t.match(await job(), { status: 'running' })
   t.ok(registry.isWritable)
   t.match(await gateway.executions.submit('e1', ok), { applied: true })
+})
+
+t.test('what the store refused of a job that is looked at is no fault of it any more once it is kept', async (t) => {
+  const store = new SlowStore()
+  store.broken = true
+  let refused = 0
+  const parking = { parkDelayMs, store, onError: () => refused++ }
+  const { registry, runner, clock, is, detach } = await build(t, { parking })
+  await runner.defer('e1')
+  await clock.advance(parkDelayMs)
+  await until(() => refused > 0)
+  store.broken = false
+  await clock.advance(1_000)
+  await is('parked')
+  detach()
+  t.ok(registry.isWritable)
 })
