@@ -5,6 +5,7 @@ import t from 'tap'
 import { GatewayError } from '../../src/errors.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { type BuildOptions, buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled, testStorage } from '../fixtures/journaled.js'
 import { buildParked, native, ok } from '../fixtures/parked.js'
 import { type Script, ScriptedEngine, type ScriptedRunner } from '../fixtures/scripted-engine.js'
@@ -361,3 +362,31 @@ t.test('what an interrupt denies nobody allows any more, however long its engine
   await until(async () => (await registry.get(id))?.status === 'idle')
   t.match(ran, [{ behavior: 'deny' }])
 })
+
+for (const isJournaled of [true, false]) {
+  const where = isJournaled ? 'a journal' : 'a store of what is parked'
+  t.test(
+    `with ${where}: what came in for a session that is removed before it woke is told to who looks at it`,
+    async (t) => {
+      let isMissing = false
+      const start: Script['start'] = (runner) => {
+        if (isMissing) throw new Error('not installed')
+        runner.init()
+      }
+      const { registry, executions, id, park } = await buildParked(t, {
+        script: { start },
+        ...(isJournaled && { storage: testStorage() }),
+      })
+      await park()
+      const sink = new FakeSink()
+      ;(await registry.open(id, UNLIMITED)).attach(sink, {})
+      await until(() => sink.frames.at(-1)?.type === 'synced')
+      isMissing = true
+      t.match(await executions.submit('e1', ok), { applied: true })
+      t.match(await registry.close(id, 'client'), { status: 'closed' })
+      await until(() => sink.events.at(-1)?.type === 'session_closed')
+      const told = sink.events.filter(({ type }) => type.startsWith('execution_')).map(({ type }) => type)
+      t.same(told, ['execution_dispatched', 'execution_result'])
+    },
+  )
+}

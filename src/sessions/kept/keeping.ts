@@ -207,7 +207,6 @@ export class Keeping implements JournalWriterParts {
     else if (!session || session.midTurn) {
       if (await this.deposit(id, [news])) void this.#takeBack(() => this.journal.remove(id))
     }
-    if (session) session.midTurn = undefined
     this.#unwritable.delete(id)
   }
 
