@@ -11,6 +11,7 @@ import type { JobQueue } from './jobs/queue.js'
 import { systemClock } from './lib/clock.js'
 import { descriptorLimit } from './lib/descriptors.js'
 import type { Logger } from './lib/logger.js'
+import { newId } from './lib/new-id.js'
 import { Passing } from './lib/passing.js'
 import { keepTickShape } from './lib/tick-shape.js'
 import { within } from './lib/within.js'
@@ -51,6 +52,8 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
   keepTickShape()
   const app = fastify({
     ...(isFullLogger(options.logger) && { loggerInstance: options.logger, logController: new RequestLog() }),
+    // refusals name it: one that counted would tell everybody how much is asked here, and come again after a restart
+    genReqId: () => newId(),
     bodyLimit: gateway.options.maxBodyBytes,
     requestTimeout: REQUEST_MS,
     pluginTimeout: NO_START_LIMIT,

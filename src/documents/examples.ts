@@ -249,7 +249,7 @@ export const problem = {
   title: 'Not Found',
   status: 404,
   detail: 'There is no such session.',
-  instance: 'req-1',
+  instance: '7c0f1d52-3f0e-4c7b-9a53-6f2b8d1e4a90',
   code: 'SG_ERR_SESSION_NOT_FOUND',
   error: 'There is no such session.',
 }

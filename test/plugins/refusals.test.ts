@@ -214,3 +214,12 @@ t.test('an empty basePath serves the gateway at the root', async (t) => {
     isProblem(t, await rawRequest(port, { path: '/nowhere' }), 404, 'SG_ERR_NOT_FOUND')
   }
 })
+
+t.test('the id of a request does not tell how many there were before it, to whoever is let in or not', async (t) => {
+  const { call } = await buildServer(t, { authenticate: ({ headers }) => headers.caller })
+  const paths = ['/sessions/x', '/nowhere', '/queue', '/sessions/%E0%A4%A']
+  const asked = [{}, { caller: 'ann' }].flatMap((headers) => paths.map((path) => call('GET', path, undefined, headers)))
+  const ids = (await Promise.all(asked)).map(({ json }) => json.instance)
+  for (const id of ids) t.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+  t.equal(new Set(ids).size, ids.length, 'and it is found in no line of another request')
+})
