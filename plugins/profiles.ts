@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
+import type { FastifyRequest } from 'fastify'
 import {
   CreateProfileRequest,
   GetProfileResponse,
@@ -16,6 +17,9 @@ import { ownPlace } from './own-place.js'
 export const profileRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = async (scope, { gateway }) => {
   const { profiles } = gateway
   const isAbsent = !profiles.isManageable
+  // before the body, one that is not asked for included
+  const mayChange = async ({ params, principal }: FastifyRequest) =>
+    void profiles.authorizeChange(principal, (params as Static<typeof ProfileParams>).name)
 
   scope.get(
     '/profiles',
@@ -59,7 +63,7 @@ export const profileRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
     '/profiles/:name',
     {
       config: { owner: 'any', isAbsent },
-      onRequest: async ({ params, principal }) => void profiles.authorizeChange(principal, params.name),
+      onRequest: mayChange,
       schema: { params: ProfileParams, body: UpdateProfileRequest, response: { 200: ProfileInfo } },
     },
     async ({ params, body, principal }) => profiles.update(params.name, body, principal),
@@ -67,7 +71,11 @@ export const profileRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
 
   scope.delete(
     '/profiles/:name',
-    { config: { owner: 'any', isAbsent }, schema: { params: ProfileParams, response: { 204: Type.Null() } } },
+    {
+      config: { owner: 'any', isAbsent },
+      onRequest: mayChange,
+      schema: { params: ProfileParams, response: { 204: Type.Null() } },
+    },
     async ({ params, principal }, reply) => {
       await profiles.remove(params.name, principal)
       return reply.code(204).send(null)

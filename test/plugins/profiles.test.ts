@@ -145,6 +145,10 @@ t.test('every refusal of a change and of a deletion', async (t) => {
     ['declared', 'DELETE', 'a', undefined, manager, 403, 'SG_ERR_PROFILE_DECLARED'],
     ['declared, within the limits', 'DELETE', 'a', undefined, managerOf('a'), 403, 'SG_ERR_PROFILE_DECLARED'],
     ['unknown', 'DELETE', 'gone', undefined, manager, 404, 'SG_ERR_PROFILE_NOT_FOUND'],
+    ['no manager, a broken body', 'DELETE', 'm', '{', everybody, 403, 'SG_ERR_PROFILES_NOT_MANAGEABLE'],
+    ['outside the limits, a broken body', 'DELETE', 'gone', '{', managerOf('x'), 403, 'SG_ERR_PROFILE_FORBIDDEN'],
+    ['declared, a broken body', 'DELETE', 'a', '{', manager, 403, 'SG_ERR_PROFILE_DECLARED'],
+    ['a broken body', 'DELETE', 'm', '{', manager, 400, 'SG_ERR_INVALID_JSON'],
   ]
   for (const [what, method, name, body, headers, status, code] of cases)
     t.match(await call(method, `/profiles/${name}`, body, headers), problem(status, code), `${method} ${what}`)
@@ -219,7 +223,8 @@ t.test('without a store nothing is managed, whoever asks', async (t) => {
     t.match(await call('POST', '/profiles', { nonsense: 1 }, headers), problem(404, 'SG_ERR_NOT_FOUND'))
     for (const name of ['a', 'gone']) {
       t.match(await call('PATCH', `/profiles/${name}`, {}, headers), problem(404, 'SG_ERR_NOT_FOUND'))
-      t.match(await call('DELETE', `/profiles/${name}`, undefined, headers), problem(404, 'SG_ERR_NOT_FOUND'))
+      for (const body of [undefined, '{'])
+        t.match(await call('DELETE', `/profiles/${name}`, body, headers), problem(404, 'SG_ERR_NOT_FOUND'))
     }
   }
   t.match(await call('POST', '/profiles', provider('m')), problem(401, 'SG_ERR_UNAUTHENTICATED'))
