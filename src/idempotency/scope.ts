@@ -28,11 +28,19 @@ function identityOf(principal: Principal): unknown[] {
   return [whoOf(principal.claims), visibleProfiles(principal)?.sort() ?? null, mayManage(principal)]
 }
 
+/** `id` or `sub` of what `authenticate` returned. */
+export function idOf(claims: unknown): string | number | undefined {
+  const { id, sub } = Object(claims) as Record<string, unknown>
+  return [id, sub].find(isId)
+}
+
+const isId = (value: unknown): value is string | number => typeof value === 'string' || typeof value === 'number'
+
 /** By `id`, `sub` or `name` of what `authenticate` returned, else by all of it. */
 export function whoOf(claims: unknown): unknown {
   if (typeof claims !== 'object' || claims === null) return String(claims)
-  const { id, sub, name } = claims as Record<string, unknown>
-  const named = [id, sub, name].find((value) => typeof value === 'string' || typeof value === 'number')
+  const { name } = claims as Record<string, unknown>
+  const named = [idOf(claims), name].find(isId)
   if (named !== undefined) return named
   try {
     return JSON.stringify(claims)

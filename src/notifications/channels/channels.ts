@@ -162,14 +162,14 @@ export class Channels {
     }
   }
 
-  #pushTarget(name: string, { id, endpoint, keys, principal }: KeptSubscription): WebhookTarget {
+  #pushTarget(name: string, { id, endpoint, keys, owner, principal = '' }: KeptSubscription): WebhookTarget {
     const { attempts, retryDelayMs, pushGuard, subscriptions, vapid, logger } = this.#options
     const render = (message: ChannelMessage, context: RenderContext) =>
       renderWebPush(message, context, { to: { endpoint, keys }, from: vapid() })
     return {
       ...{ key: `push ${id}`, url: endpoint, headers: undefined, signingKeys: [], attempts, retryDelayMs },
       ...{ guard: pushGuard, channel: name, goneStatuses: PUSH_GONE, maxWaiting: MAX_WAITING_PUSH },
-      slot: `push ${principal ?? ''}`,
+      slot: `push ${owner ?? principal}`,
       onGone: () => {
         subscriptions.forget(id).catch((error) => {
           logger.warn({ err: toError(error), subscription: id }, 'a subscription that is gone could not be removed')

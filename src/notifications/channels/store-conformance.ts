@@ -29,7 +29,7 @@ export const channelStoreConformance: readonly ChannelStoreCase[] = [
     name: 'keeps subscriptions in their first order, each once',
     async run(store, reopen) {
       await store.saveSubscription(subscription('1'))
-      await store.saveSubscription(subscription('2', { principal: 'ann', allowedProfiles: [], events: [] }))
+      await store.saveSubscription(subscription('2', { principal: 'ann', owner: 'o', allowedProfiles: [], events: [] }))
       await store.saveSubscription(subscription('3'))
       await store.saveSubscription(subscription('1', { expiresAt: 9 }))
       await store.removeSubscription('3')
@@ -37,7 +37,7 @@ export const channelStoreConformance: readonly ChannelStoreCase[] = [
       const seen = reopen ? await reopen() : store
       assert.deepEqual(await seen.subscriptions(), [
         subscription('1', { expiresAt: 9 }),
-        subscription('2', { principal: 'ann', allowedProfiles: [], events: [] }),
+        subscription('2', { principal: 'ann', owner: 'o', allowedProfiles: [], events: [] }),
       ])
     },
   },

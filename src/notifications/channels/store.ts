@@ -5,6 +5,8 @@ export interface KeptSubscription {
   keys: { p256dh: string; auth: string }
   /** Name of the principal; absent: callers without a name. */
   principal?: string
+  /** Digest of what its principal is told by from others, where that is not its name. */
+  owner?: string
   /** Profiles that the principal could see when it subscribed. Absent: all. */
   allowedProfiles?: string[]
   /** What it wants to hear of. Absent: what its channel tells. */

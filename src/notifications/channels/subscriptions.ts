@@ -1,6 +1,7 @@
 import { createHash, ECDH } from 'node:crypto'
 import type { CreateSubscriptionRequest } from '../../../schemas/notifications.js'
 import { GatewayError, invalidField } from '../../errors.js'
+import { idOf } from '../../idempotency/scope.js'
 import type { Clock } from '../../lib/clock.js'
 import { type CopiedStore, type Freshness, freshnessOf } from '../../lib/freshness.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
@@ -93,9 +94,9 @@ export class PushSubscriptions {
       await this.#refreshed()
       const known = this.#find(request.endpoint)
       const subscription = this.#subscriptionOf(request, principal, known)
-      if (known && known.principal !== subscription.principal && !sameKeys(known, subscription))
-        throw new GatewayError('SG_ERR_SUBSCRIPTION_EXISTS')
-      if (known?.principal !== subscription.principal || !known) await this.#makeRoom(subscription.principal)
+      const isOwn = known !== undefined && isOf(known, principal)
+      if (known && !isOwn && !sameKeys(known, subscription)) throw new GatewayError('SG_ERR_SUBSCRIPTION_EXISTS')
+      if (!isOwn) await this.#makeRoom(principal)
       const { store } = this.#options
       await this.#kept(store.saveSubscription(subscription))
       if (isRefused())
@@ -111,7 +112,7 @@ export class PushSubscriptions {
     return this.#changing(async (isRefused) => {
       await this.#refreshed()
       const known = this.#find(endpoint)
-      if (!known || known.principal !== nameOf(principal)) throw new GatewayError('SG_ERR_SUBSCRIPTION_NOT_FOUND')
+      if (!known || !isOf(known, principal)) throw new GatewayError('SG_ERR_SUBSCRIPTION_NOT_FOUND')
       const { store } = this.#options
       await this.#kept(store.removeSubscription(known.id))
       if (isRefused()) await this.#takenBack(() => store.saveSubscription(known))
@@ -131,9 +132,9 @@ export class PushSubscriptions {
   }
 
   /** What is told no more makes room. */
-  async #makeRoom(principal: string | undefined): Promise<void> {
+  async #makeRoom(principal: Principal): Promise<void> {
     for (const one of [...this.#byId.values()]) if (!this.#isLive(one)) await this.#remove(one.id)
-    const own = [...this.#byId.values()].filter((one) => one.principal === principal).length
+    const own = [...this.#byId.values()].filter((one) => isOf(one, principal)).length
     if (own >= MAX_PER_PRINCIPAL)
       throw new GatewayError('SG_ERR_TOO_MANY', { detail: `A caller may subscribe ${MAX_PER_PRINCIPAL} browsers.` })
     if (this.#byId.size >= MAX_SUBSCRIPTIONS) throw new GatewayError('SG_ERR_TOO_MANY')
@@ -157,7 +158,7 @@ export class PushSubscriptions {
       id: known?.id ?? (this.#freshness ? digestOf(endpoint) : newId()),
       ...{ endpoint, keys, createdAt: known?.createdAt ?? now },
       expiresAt: Math.min(now + KEPT_MS, expirationTime ?? Number.POSITIVE_INFINITY),
-      ...present({ principal: name, allowedProfiles, events, profiles }),
+      ...present({ principal: name, owner: ownerOf(principal), allowedProfiles, events, profiles }),
     }
   }
 
@@ -200,7 +201,17 @@ export class PushSubscriptions {
   }
 }
 
-const digestOf = (endpoint: string): string => createHash('sha256').update(endpoint).digest('base64url')
+/** Names may be given twice, or not at all: where callers have an id, that says whose it is. */
+function ownerOf({ claims }: Principal): string | undefined {
+  const id = idOf(claims)
+  return id === undefined ? undefined : digestOf(JSON.stringify(id))
+}
+
+/** An earlier release knew whose it is by the name alone. */
+const isOf = ({ owner, principal: name }: KeptSubscription, principal: Principal): boolean =>
+  owner === undefined ? name === nameOf(principal) : owner === ownerOf(principal)
+
+const digestOf = (text: string): string => createHash('sha256').update(text).digest('base64url')
 
 const sameKeys = (one: KeptSubscription, other: KeptSubscription): boolean =>
   one.keys.p256dh === other.keys.p256dh && one.keys.auth === other.keys.auth

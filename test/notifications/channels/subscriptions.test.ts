@@ -121,6 +121,38 @@ t.test('a caller has room for twenty; what has expired takes none', async (t) =>
   t.equal((await subscriptions.subscribe(many[20]!, ANN)).isNew, true)
 })
 
+t.test('callers are told apart by what authenticate calls them, with a name or without one', async (t) => {
+  const { service, subscriptions, reopen } = await world(t)
+  const called: ((n: number) => object)[] = [
+    (id) => ({ id }),
+    (n) => ({ sub: `${n}` }),
+    (n) => ({ id: n + 9, name: 'Ann' }),
+  ]
+  for (const claims of called) {
+    const [one, other] = [1, 2].map((n): Principal => ({ claims: claims(n) })) as [Principal, Principal]
+    const mine = service.subscribe().request
+    await subscriptions.subscribe(mine, one)
+    const rekeyed = { ...mine, keys: service.subscribe().request.keys }
+    await t.rejects(subscriptions.subscribe(rekeyed, other), { code: 'SG_ERR_SUBSCRIPTION_EXISTS' })
+    await t.rejects(subscriptions.unsubscribe(mine.endpoint, other), { code: 'SG_ERR_SUBSCRIPTION_NOT_FOUND' })
+    for (let count = 1; count < 20; count++) await subscriptions.subscribe(service.subscribe().request, one)
+    await t.rejects(subscriptions.subscribe(service.subscribe().request, one), { code: 'SG_ERR_TOO_MANY' })
+    await subscriptions.subscribe(service.subscribe().request, other)
+    await (await reopen()).unsubscribe(mine.endpoint, one)
+    await subscriptions.load()
+  }
+})
+
+t.test('what a caller had subscribed by its name alone is still its own', async (t) => {
+  const { service, subscriptions } = await world(t)
+  const { request } = service.subscribe()
+  await subscriptions.subscribe(request, ANN)
+  const known: Principal = { claims: { id: 7, name: 'ann' } }
+  t.equal((await subscriptions.subscribe(request, known)).isNew, false)
+  await t.rejects(subscriptions.unsubscribe(request.endpoint, ANN), { code: 'SG_ERR_SUBSCRIPTION_NOT_FOUND' })
+  await subscriptions.unsubscribe(request.endpoint, known)
+})
+
 t.test('what cannot be one is refused with its field', async (t) => {
   const { service, subscriptions } = await world(t)
   const { request } = service.subscribe()
