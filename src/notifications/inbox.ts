@@ -43,8 +43,6 @@ export type FindRequest = (
 ) => { request: PermissionRequest; session: SessionInfo } | undefined
 
 const KINDS: readonly WaitingKind[] = ['permission', 'question']
-/** Stands for all profiles; no profile has such a name. */
-const ALL = '\0'
 
 /**
  * What waits for a person, over all sessions: kept as requests are made and settled, so that a page costs as much as it holds, however
@@ -56,6 +54,8 @@ export class Inbox implements WaitingObserver {
   readonly #find: FindRequest
   readonly #bySession = new Map<string, Map<string, Entry>>()
   readonly #byProfile = new Map<string, Lists>()
+  /** Under no name: a caller may be given any as that of a profile. */
+  readonly #ofAll = newLists()
   /** Which of several nodes this is. */
   readonly #node: (() => number) | undefined
   /** What waits at other nodes, as they have told it. */
@@ -96,7 +96,7 @@ export class Inbox implements WaitingObserver {
     this.#lastOrder = Math.max(this.#lastOrder, place.order)
     known.set(request.id, entry)
     this.#bySession.set(sessionId, known)
-    for (const name of [profile, ALL]) this.#listsOf(name)[kind].add(entry)
+    for (const lists of [this.#listsOf(profile), this.#ofAll]) lists[kind].add(entry)
     return entry
   }
 
@@ -107,7 +107,7 @@ export class Inbox implements WaitingObserver {
     known.delete(requestId)
     if (known.size === 0) this.#bySession.delete(sessionId)
     const { profile, kind } = entry
-    for (const name of [profile, ALL]) this.#listsOf(name)[kind].delete(entry)
+    for (const lists of [this.#listsOf(profile), this.#ofAll]) lists[kind].delete(entry)
     if (KINDS.every((kind) => this.#listsOf(profile)[kind].length === 0)) this.#byProfile.delete(profile)
     // also of one that they were not told of: a count that somebody asked for, or that was told with another one, may have it in it
     this.listeners.emit('changed', { profile })
@@ -120,7 +120,7 @@ export class Inbox implements WaitingObserver {
   #listsOf(profile: string): Lists {
     let lists = this.#byProfile.get(profile)
     if (!lists) {
-      lists = { permission: new SortedList(byOrder), question: new SortedList(byOrder) }
+      lists = newLists()
       this.#byProfile.set(profile, lists)
     }
     return lists
@@ -155,10 +155,9 @@ export class Inbox implements WaitingObserver {
 
   countHere(principal: WhoSees): InboxCount {
     const count = { permissions: 0, questions: 0 }
-    for (const name of new Set(visibleProfiles(principal) ?? [ALL])) {
-      const lists = this.#byProfile.get(name)
-      count.permissions += lists?.permission.length ?? 0
-      count.questions += lists?.question.length ?? 0
+    for (const { permission, question } of this.#listsSeen(visibleProfiles(principal))) {
+      count.permissions += permission.length
+      count.questions += question.length
     }
     return count
   }
@@ -170,7 +169,7 @@ export class Inbox implements WaitingObserver {
 
   /** What waits here, by profile. */
   get waiting(): WaitingCounts {
-    const profiles = [...this.#byProfile].filter(([name]) => name !== ALL)
+    const profiles = [...this.#byProfile]
     return Object.fromEntries(profiles.map(([name, lists]) => [name, [lists.permission.length, lists.question.length]]))
   }
 
@@ -197,13 +196,16 @@ export class Inbox implements WaitingObserver {
         (kind === undefined || entry.kind === kind)
       return [...(this.#bySession.get(sessionId)?.values() ?? [])].filter(isWanted).sort(byOrder)
     }
-    const seen =
-      profile === undefined ? (visibleProfiles(principal) ?? [ALL]) : visible(principal, profile) ? [profile] : []
-    const lists = [...new Set(seen)].flatMap((name) => {
-      const ofProfile = this.#byProfile.get(name)
-      return ofProfile ? (kind === undefined ? KINDS : [kind]).map((kind) => ofProfile[kind]) : []
-    })
+    const seen = profile === undefined ? visibleProfiles(principal) : visible(principal, profile) ? [profile] : []
+    const lists = this.#listsSeen(seen).flatMap((ofProfile) =>
+      (kind === undefined ? KINDS : [kind]).map((kind) => ofProfile[kind]),
+    )
     return merged(lists.map((list) => list.ascending(({ order }) => order > after)))
+  }
+
+  /** @param profiles undefined: all */
+  #listsSeen(profiles: readonly string[] | undefined): Lists[] {
+    return profiles ? [...new Set(profiles)].flatMap((name) => this.#byProfile.get(name) ?? []) : [this.#ofAll]
   }
 
   #itemOf({ sessionId, requestId, kind, since, seq }: Entry): InboxItem | undefined {
@@ -227,6 +229,8 @@ export const sumOf = (counts: readonly InboxCount[]): InboxCount => ({
 
 const byOrder = (a: Entry, b: Entry): number =>
   a.order - b.order || (a.requestId < b.requestId ? -1 : a.requestId > b.requestId ? 1 : 0)
+
+const newLists = (): Lists => ({ permission: new SortedList(byOrder), question: new SortedList(byOrder) })
 
 /** Several lists in order as one; no more of each is read than is needed. */
 function* merged(lists: Iterator<Entry>[]): Generator<Entry> {

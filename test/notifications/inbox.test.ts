@@ -109,6 +109,22 @@ t.test('everything that waits for a person is in one list, oldest first, with it
   }
 })
 
+t.test('no name of a profile stands for those of all', async (t) => {
+  const { ask, inbox, call } = await build(t, {
+    authenticate: ({ headers }) =>
+      headers.name === undefined || { allowedProfiles: [JSON.parse(String(headers.name))] },
+  })
+  await ask('a')
+  for (const name of ['\0', '', '*', '__proto__', 'constructor', 'Symbol(all)', 'undefined']) {
+    const caller = { name: JSON.stringify(name) }
+    t.same(await inbox('', caller), [], caller.name)
+    t.same(await inbox(`?profile=${encodeURIComponent(name)}`, caller), [], caller.name)
+    t.same((await call('GET', '/inbox/count', undefined, caller)).json, { permissions: 0, questions: 0 }, caller.name)
+    t.same(await inbox(`?profile=${encodeURIComponent(name)}`), [], caller.name)
+  }
+  t.equal((await inbox()).length, 1)
+})
+
 t.test('pages lose and repeat nothing, while requests come and go', async (t) => {
   const { inbox, ask, call } = await build(t)
   const asked: Awaited<ReturnType<typeof ask>>[] = []
