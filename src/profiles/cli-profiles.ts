@@ -19,7 +19,7 @@ import { type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js
 import { present } from '../lib/present.js'
 import { compileSchema } from '../lib/validation.js'
 import { within } from '../lib/within.js'
-import { type Principal, UNLIMITED, visible } from '../principal.js'
+import { type Principal, UNLIMITED, visible, visibleProfiles } from '../principal.js'
 import { type BuildRunnerConfig, pathOrRefusal } from '../sessions/admission.js'
 import type { ProfileCatalog, ResolvedProfile } from './catalog.js'
 
@@ -110,6 +110,8 @@ export class CliProfiles {
     const dir = await this.#dirOf(query)
     await profiles.refreshed()
     if (query.profile !== undefined) profiles.resolve(query.profile, principal)
+    // a lister of the host's need not say whose one is
+    if (visibleProfiles(principal)?.length === 0) return []
     const page = { limit: query.limit ?? DEFAULT_LIMIT, offset: query.offset ?? 0 }
     if (injected) {
       const listed: unknown = await injected({ ...page, ...present({ dir, profile: query.profile }) })

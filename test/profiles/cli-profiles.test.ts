@@ -46,6 +46,22 @@ t.test('GET /sdk-sessions lists what the lister finds, of the profiles that the 
   t.match(await call('GET', '/sdk-sessions?profile=two'), { status: 403, json: { code: 'SG_ERR_PROFILE_FORBIDDEN' } })
 })
 
+t.test('who may use no profile is shown no session, of nobody in particular either', async (t) => {
+  let asked = 0
+  const { call } = await buildServer(t, {
+    authenticate: () => ({ allowedProfiles: [] }),
+    profiles: profiles(t),
+    listSdkSessions: () => {
+      asked++
+      return [row('a', 'one'), row('c')]
+    },
+  })
+  t.match(await call('GET', '/sdk-sessions'), { status: 200, text: '[]' })
+  t.match(await call('GET', '/sdk-sessions?profile=one'), { status: 403, json: { code: 'SG_ERR_PROFILE_FORBIDDEN' } })
+  t.match(await call('GET', '/sdk-sessions?dir=relative'), { status: 400 })
+  t.equal(asked, 0)
+})
+
 t.test('the log says what a lister gives that is no list of sessions', async (t) => {
   const cases: [given: unknown, cause: RegExp][] = [
     [null, /listSdkSessions: Expected array/],
