@@ -94,7 +94,12 @@ function callerOf(request: FastifyRequest, identify: Identify): ReturnType<Ident
   const { config } = request.routeOptions
   if (config?.isPublic) return NOBODY
   if (!config?.forNodes) return identify(request)
-  // a node in its own name, and nobody through one
-  if (request.hop === undefined || request.hop.client !== undefined) throw new GatewayError('SG_ERR_NOT_FOUND')
-  return UNLIMITED
+  // a node in its own name, and nobody through one: for everybody else there is nothing here, told to who is let in
+  if (request.hop !== undefined && request.hop.client === undefined) return UNLIMITED
+  const caller = identify(request)
+  return isPromise(caller) ? caller.then(refuseAsNowhere) : refuseAsNowhere()
+}
+
+function refuseAsNowhere(): never {
+  throw new GatewayError('SG_ERR_NOT_FOUND')
 }

@@ -82,6 +82,8 @@ export function refuseOtherMethods(scope: FastifyInstance): { complete(): void }
   scope.addHook('onRequest', (request, _reply, done) => done(request.is404 ? refusalOf(request) : undefined))
   scope.addHook('onRoute', function (route) {
     const { path, method, config } = route
+    // there for other nodes alone: whoever else asks is told nothing of it
+    if (config?.forNodes) return
     const methods = taken.get(path) ?? new Set()
     for (const one of [method].flat()) methods.add(one)
     taken.set(path, methods)

@@ -126,5 +126,18 @@ if (hasPostgres()) {
       t.same({ ...answer.json, requestId: unknown.requestId, instance: unknown.instance }, unknown, path)
     }
     isProblem(t, await a.call('GET', '/cluster/v1/queue-events'), 404, 'SG_ERR_NOT_FOUND')
+    for (const path of ['inbox', 'queue-events'])
+      for (const method of ['PUT', 'OPTIONS'])
+        isProblem(t, await a.call(method, `/cluster/v1/${path}`), 404, 'SG_ERR_NOT_FOUND')
+  })
+
+  t.test('who is not let in is not told that there are nodes', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a'], { authenticate: ({ headers }) => headers.caller })
+    const [a] = nodes
+    for (const path of ['/nothing', '/cluster/v1/nothing', '/cluster/v1/queue-events', '/cluster/v1/inbox']) {
+      const method = path.endsWith('inbox') ? 'POST' : 'GET'
+      isProblem(t, await a.call(method, path), 401, 'SG_ERR_UNAUTHENTICATED', path)
+      isProblem(t, await a.call(method, path, undefined, { caller: 'ann' }), 404, 'SG_ERR_NOT_FOUND', path)
+    }
   })
 }
