@@ -100,6 +100,29 @@ t.test('one that does not come back from there is ended with its turn', async (t
   t.ok(runner.isSpent, 'and begins anew with the next message')
 })
 
+t.test('one that did not come back between two turns is told again before the next', async (t) => {
+  const { runner, host } = await start(t)
+  const late = { sessionUpdate: 'current_mode_update', currentModeId: 'free' }
+  const strays = host.next('engine_event')
+  await host.turn(runner, script({ chooses: { mode: 'free' }, silently: true }, { stuck: true }, { late }))
+  await strays
+  // answered after the refusal has been taken
+  for (const model of ['large', 'small']) await runner.setModel!(model)
+  t.match(await host.turn(runner, script({ tell: 'mode' })), { subtype: 'success', result: '"ask"' })
+})
+
+t.test('one that goes astray while its mode is set is brought back to that one', async (t) => {
+  const { runner, host } = await start(t)
+  const end = host.next('turn_completed')
+  runner.send(script({ chooses: { mode: 'free' } }))
+  await runner.setPermissionMode!('plan')
+  await end
+  t.match(host.of('engine_event').at(-1), { payload: { type: 'mode_brought_back', mode: 'free' } })
+  // answered after it was brought back
+  for (const model of ['large', 'small']) await runner.setModel!(model)
+  t.match(await host.turn(runner, script({ tell: 'mode' })), { result: '"plan"' })
+})
+
 t.test('of several ways to allow a call once the one is taken that allows nothing else', async (t) => {
   const { runner, host } = await startAcp(t, { name: 'qwen', modes: ACP_MODES, config: { permissionMode: 'plan' } })
   host.answer = () => ({ behavior: 'allow' })

@@ -169,7 +169,7 @@ export class AcpRunner implements Runner {
     })
     this.#afterwards?.cancel()
     this.#translator.startTurn()
-    this.#mode.startTurn()
+    this.#mode.startTurn(this.#config!)
     void this.#prompt(text, this.#turn)
   }
 

@@ -22,6 +22,8 @@ export class SessionMode {
   #mode: PermissionMode
   /** The modes that it was brought back from since somebody chose one, or a turn began. */
   readonly #strayed = new Set<string>()
+  /** The one that it did not come back from: with the next turn it is told again. */
+  #astray: string | undefined
 
   constructor(mode: PermissionMode, parts: SessionModeParts) {
     this.#mode = mode
@@ -43,36 +45,49 @@ export class SessionMode {
     const isNews = id !== session.mode || (isAsked && mode === this.#mode)
     if (id !== undefined && isNews) await session.setMode(id)
     this.#mode = mode
+    this.#astray = undefined
     this.#strayed.clear()
   }
 
-  startTurn(): void {
+  /** To be called before the agent is given its prompt. */
+  startTurn(session: SessionConfig): void {
     this.#strayed.clear()
+    if (this.#astray !== undefined) void this.#bringBack(session, this.#astray)
   }
 
   /** The agent says that it is in another one of its own now. @param isOpen false: its mode is still to be set */
   agentIs(id: string, session: SessionConfig | undefined, isOpen: boolean): void {
     if (!session?.modeIs(id) || !isOpen) return
     const mode = modeOfAgent(this.#parts.row, id, this.#mode)
-    if (mode === undefined) void this.#bringBack(session, id)
-    else if (mode !== this.#mode) {
-      this.#mode = mode
-      this.#parts.tell({ type: 'permission_mode_changed', mode })
+    if (mode === undefined) {
+      void this.#bringBack(session, id)
+      return
     }
+    this.#astray = undefined
+    if (mode === this.#mode) return
+    this.#mode = mode
+    this.#parts.tell({ type: 'permission_mode_changed', mode })
   }
 
   /** What it does unasked in a mode of its own that nobody chose, nobody here knows. */
   async #bringBack(session: SessionConfig, from: string): Promise<void> {
     const { row, clock, tell, giveUp } = this.#parts
-    const { id } = agentModeOf(row, this.#mode)
+    const idOfOurs = () => agentModeOf(row, this.#mode).id
+    let id = idOfOurs()
     // nobody has said what its modes are
     if (id === undefined) return
     tell({ type: 'engine_event', payload: { type: 'mode_brought_back', mode: from } })
     try {
       if (this.#strayed.has(from)) throw new Error('It goes there again and again.')
       this.#strayed.add(from)
-      await answered(session.setMode(id), clock)
+      // somebody may choose another one meanwhile, which the agent is told before this
+      for (let told: string | undefined; id !== undefined && id !== told; id = idOfOurs()) {
+        told = id
+        await answered(session.setMode(id), clock)
+      }
+      this.#astray = undefined
     } catch (error) {
+      this.#astray = from
       giveUp(`The agent went to its mode ${from}, which nobody chose, and does not come back: ${reasonOf(error)}`)
     }
   }
