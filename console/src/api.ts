@@ -40,8 +40,8 @@ interface Call {
 const PASSING = new Set([429, 503])
 const MAX_TRIES = 3
 const MAX_WAIT_MS = 30_000
-/** So long may an answer take; a connection that says nothing for longer is taken for dead. */
-const TIMEOUT_MS = 60_000
+/** A connection that says nothing for longer is taken for dead: an answer that comes slowly is none. */
+const SILENCE_MS = 60_000
 
 /**
  * What the client has no method for: one request, and the same errors.
@@ -64,12 +64,14 @@ export async function answered<T>(
     ...(body !== undefined && { body: JSON.stringify(body) }),
   }
   for (let tries = 1; ; tries++) {
-    const answer = await inTime(signal, async (signal) => {
+    const answer = await inTime(signal, async (signal, heard) => {
       const response = await watchedFetch(`${apiBase}${path}${search.size > 0 ? `?${search}` : ''}`, {
         ...init,
         signal,
       })
-      return response.ok ? { content: await read(response) } : { response, refusal: await told(response) }
+      return response.ok
+        ? { content: await read(listening(response, heard)) }
+        : { response, refusal: await told(response) }
     })
     if ('content' in answer) return answer.content
     const { response, refusal } = answer
@@ -81,15 +83,32 @@ export async function answered<T>(
   }
 }
 
-/** An answer and the reading of it. @throws GatewayError when none comes */
-async function inTime<T>(signal: AbortSignal | undefined, ask: (signal: AbortSignal) => Promise<T>): Promise<T> {
+/** What it answers, whose parts are told of as they come. */
+function listening({ body, headers }: Response, heard: () => void): Response {
+  const transform = (part: Uint8Array, to: TransformStreamDefaultController<Uint8Array>): void => {
+    heard()
+    to.enqueue(part)
+  }
+  // without its status: of a 204 Chromium has a body, and takes none
+  return new Response(body?.pipeThrough(new TransformStream({ transform })), { headers })
+}
+
+/** An answer and the reading of it. @param ask calls `heard` with each part · @throws GatewayError when none comes */
+async function inTime<T>(
+  signal: AbortSignal | undefined,
+  ask: (signal: AbortSignal, heard: () => void) => Promise<T>,
+): Promise<T> {
   const aborter = new AbortController()
   const giveUp = (): void => aborter.abort()
   signal?.throwIfAborted()
   signal?.addEventListener('abort', giveUp)
-  const timer = setTimeout(giveUp, TIMEOUT_MS)
+  let timer = setTimeout(giveUp, SILENCE_MS)
+  const heard = (): void => {
+    clearTimeout(timer)
+    timer = setTimeout(giveUp, SILENCE_MS)
+  }
   try {
-    return await ask(aborter.signal)
+    return await ask(aborter.signal, heard)
   } catch (cause) {
     signal?.throwIfAborted()
     throw cause instanceof GatewayError
