@@ -162,12 +162,13 @@ export class Channels {
     }
   }
 
-  #pushTarget(name: string, { id, endpoint, keys, owner, principal = '' }: KeptSubscription): WebhookTarget {
+  #pushTarget(name: string, { id, endpoint, keys, owner, principal = '', createdAt }: KeptSubscription): WebhookTarget {
     const { attempts, retryDelayMs, pushGuard, subscriptions, vapid, logger } = this.#options
     const render = (message: ChannelMessage, context: RenderContext) =>
       renderWebPush(message, context, { to: { endpoint, keys }, from: vapid() })
     return {
-      ...{ key: `push ${id}`, url: endpoint, headers: undefined, signingKeys: [], attempts, retryDelayMs },
+      // one that was gone and has subscribed again since is another one: over several nodes it has its id from its endpoint
+      ...{ key: `push ${id} ${createdAt}`, url: endpoint, headers: undefined, signingKeys: [], attempts, retryDelayMs },
       ...{ guard: pushGuard, channel: name, goneStatuses: PUSH_GONE, maxWaiting: MAX_WAITING_PUSH },
       slot: `push ${owner ?? principal}`,
       onGone: () => {
