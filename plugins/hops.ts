@@ -8,6 +8,7 @@ import {
   type HopFields,
   type HopRefusal,
   HopVerifier,
+  OTHER_HOP_HEADER,
   REFUSED_HEADER,
 } from '../src/cluster/hop-signature.js'
 import type { OwnNode } from '../src/cluster/own-node.js'
@@ -147,7 +148,7 @@ export class HopListener {
     const { method = '', url: path = '', headers } = request
     const client = single(headers[CLIENT_HEADER])
     const message = { method, path, authorization: headers.authorization, cookie: headers.cookie, client }
-    const verdict = this.#verifier.verify(headers[HOP_HEADER], message, this.#node.self.n)
+    const verdict = this.#verifier.verify(headers[HOP_HEADER], message, this.#node.self.n, headers[OTHER_HOP_HEADER])
     if (typeof verdict !== 'string') {
       hops.set(request, { ...verdict, client: clientIn(client) })
       return undefined

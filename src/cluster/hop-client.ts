@@ -4,7 +4,15 @@ import { Readable } from 'node:stream'
 import type { Clock } from '../lib/clock.js'
 import type { ClusterNode } from '../storage/cluster.js'
 import { type NodeRequest, NodeUnreachable } from './cluster.js'
-import { CLIENT_HEADER, HOP_HEADER, type HopMessage, REFUSED_HEADER, signHop } from './hop-signature.js'
+import {
+  CLIENT_HEADER,
+  HOP_HEADER,
+  type HopMessage,
+  OTHER_HOP_HEADER,
+  REFUSED_HEADER,
+  signHop,
+  signHopAgain,
+} from './hop-signature.js'
 import type { ClusterOptions } from './options.js'
 
 /** Connections that are not used are closed before the other side does: it waits longer. */
@@ -17,7 +25,7 @@ const MAX_IDLE = 256
 /** Of one connection, or of the message that is passed on: never of the next one. RFC 9110, 7.6.1. */
 const HOP_BY_HOP = new Set([
   ...['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'te', 'trailer'],
-  ...['transfer-encoding', 'upgrade', 'expect', HOP_HEADER, CLIENT_HEADER],
+  ...['transfer-encoding', 'upgrade', 'expect', HOP_HEADER, OTHER_HOP_HEADER, CLIENT_HEADER],
 ])
 
 /** Of the whole message, whatever its `Connection` says: without its length the body would be read as the next request. */
@@ -38,6 +46,8 @@ export function endToEnd(rawHeaders: readonly string[], connection = ''): string
 export interface HopClientOptions {
   /** Signs. */
   secret: string
+  /** Signs as well, while one is given to node after node. */
+  otherSecret?: string | undefined
   clock: Clock
   /** This node's incarnation. */
   from: () => number
@@ -59,7 +69,7 @@ export class HopClient {
    * @param headers names and values by turns, without those of a connection
    */
   open(node: ClusterNode, message: HopMessage, headers: readonly string[], signal?: AbortSignal): ClientRequest {
-    const { secret, clock, from } = this.#options
+    const { secret, otherSecret, clock, from } = this.#options
     const url = new URL(node.url)
     const isTls = url.protocol === 'https:'
     const signature = signHop(secret, { from: from(), to: node.n }, message, clock.now())
@@ -71,6 +81,7 @@ export class HopClient {
       headers: [
         ...headers,
         ...[HOP_HEADER, signature],
+        ...(otherSecret === undefined ? [] : [OTHER_HOP_HEADER, signHopAgain(otherSecret, signature, message)]),
         ...(message.client === undefined ? [] : [CLIENT_HEADER, message.client]),
       ],
       agent: this.#agentOf(node.n, isTls),

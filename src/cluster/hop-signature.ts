@@ -19,11 +19,14 @@ export interface HopFields {
 
 export const HOP_HEADER = 'sg-hop'
 export const CLIENT_HEADER = 'sg-client'
+/** Beside `HOP_HEADER`: the same, signed with the other secret of a node that is given a new one, for those that do not know that yet. */
+export const OTHER_HOP_HEADER = 'sg-hop-other'
 /** On the answer to what was not let in as a hop, with why: it is for the node that asked, not for its caller. */
 export const REFUSED_HEADER = 'sg-hop-refused'
 
 const VERSION = 'v1'
 const FORM = /^v1\.(\d{1,16})\.(\d{1,16})\.(\d{1,16})\.([\w-]{22})\.([\w-]{43})$/
+const DIGEST = /^[\w-]{43}$/
 /** A signature is taken for that long, before and after: clocks differ. */
 const VALID_MS = 30_000
 
@@ -32,6 +35,12 @@ export function signHop(secret: string, { from, to }: HopFields, message: HopMes
   const signed = `${VERSION}.${from}.${to}.${now}.${randomBytes(16).toString('base64url')}`
   return `${signed}.${digest(secret, signed, message)}`
 }
+
+/** The value of `OTHER_HOP_HEADER`. @param hop of `HOP_HEADER`, of the same message */
+export const signHopAgain = (secret: string, hop: string, message: HopMessage): string =>
+  digest(secret, signedIn(hop), message)
+
+const signedIn = (hop: string): string => hop.slice(0, hop.lastIndexOf('.'))
 
 function digest(secret: string, signed: string, { method, path, authorization, cookie, client }: HopMessage): string {
   const covered = JSON.stringify([signed, method, path, hashed(authorization), hashed(cookie), client ?? null])
@@ -58,17 +67,18 @@ export class HopVerifier {
     this.#now = now
   }
 
-  /** @param self incarnation of this node */
-  verify(header: unknown, message: HopMessage, self: number): HopFields | HopRefusal {
+  /** @param self incarnation of this node @param other of `OTHER_HOP_HEADER` */
+  verify(header: unknown, message: HopMessage, self: number, other?: unknown): HopFields | HopRefusal {
     if (header === undefined) return 'unsigned'
     const match = FORM.exec(String(header))
     if (!match) return 'forged'
     const [text, from, to, at, nonce, signature] = match as unknown as [string, string, string, string, string, string]
-    const signed = text.slice(0, -signature.length - 1)
+    const given = [signature, ...(DIGEST.test(String(other)) ? [String(other)] : [])]
     // each is compared: which one it is takes the same time
-    const fits = this.#secrets.map((secret) =>
-      timingSafeEqual(Buffer.from(digest(secret, signed, message)), Buffer.from(signature)),
-    )
+    const fits = this.#secrets.flatMap((secret) => {
+      const right = Buffer.from(digest(secret, signedIn(text), message))
+      return given.map((one) => timingSafeEqual(right, Buffer.from(one)))
+    })
     if (!fits.includes(true)) return 'forged'
     const now = this.#now()
     if (Math.abs(now - Number(at)) > VALID_MS) return 'late'

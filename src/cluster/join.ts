@@ -24,7 +24,8 @@ export function joinCluster(
   const { cluster, storage } = options
   if (!cluster || !storage?.cluster) return undefined
   const { cluster: shared } = storage
-  const hops = new HopClient({ secret: cluster.secrets[0]!, clock, from: () => shared.n, tls: cluster.tls })
+  const [secret, otherSecret] = cluster.secrets
+  const hops = new HopClient({ secret: secret!, otherSecret, clock, from: () => shared.n, tls: cluster.tls })
   return new OwnNode({
     ...{ options: cluster, storage: shared, hops, clock, logger },
     slots: options.queue ? (options.queue.maxConcurrency ?? 1) : 0,

@@ -10,7 +10,7 @@ export type ClusterOptions = Static<typeof clusterSection>
 
 /** With its defaults. */
 export interface ResolvedClusterOptions extends Omit<ClusterOptions, 'secret'> {
-  /** The first signs; each is taken. */
+  /** Each signs, and each is taken. */
   secrets: readonly string[]
   leaseMs: number
   agentState: NonNullable<ClusterOptions['agentState']>

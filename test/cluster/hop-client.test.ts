@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { endToEnd, HopClient } from '../../src/cluster/hop-client.js'
-import { CLIENT_HEADER, HOP_HEADER, HopVerifier } from '../../src/cluster/hop-signature.js'
+import { CLIENT_HEADER, HOP_HEADER, HopVerifier, signHop, signHopAgain } from '../../src/cluster/hop-signature.js'
 import type { ClusterNode } from '../../src/storage/cluster.js'
 import { until } from '../fixtures/build.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
@@ -73,4 +73,26 @@ t.test('whoever something is asked for is said under the signature', async (t) =
   const headers = { [CLIENT_HEADER]: 'http forged' }
   await (await hops.ask(node, { method: 'GET', path: '/v1/x', headers, client: 'https 203.0.113.5' })).text()
   t.same(verdicts, ['https 203.0.113.5', { from: 1, to: 2 }])
+})
+
+t.test('of two signatures one has to be right', async (t) => {
+  const verifier = new HopVerifier(['of these nodes'], () => 0)
+  const message = { method: 'GET', path: '/v1/sessions' }
+  const judged = (secret: string, otherOf: (hop: string) => unknown) => {
+    const hop = signHop(secret, { from: 1, to: 2 }, message, 0)
+    return verifier.verify(hop, message, 2, otherOf(hop))
+  }
+  const by =
+    (secret: string, of = message) =>
+    (hop: string) =>
+      signHopAgain(secret, hop, of)
+  t.same(judged('a new one', by('of these nodes')), { from: 1, to: 2 })
+  t.same(judged('of these nodes', by('a new one')), { from: 1, to: 2 })
+  t.equal(judged('a new one', by('of others')), 'forged')
+  t.equal(judged('a new one', by('of these nodes', { ...message, path: '/v1/jobs' })), 'forged')
+  for (const nonsense of [undefined, '', 'é'.repeat(43), ['x', 'y']])
+    t.equal(
+      judged('a new one', () => nonsense),
+      'forged',
+    )
 })

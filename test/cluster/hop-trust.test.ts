@@ -116,6 +116,22 @@ if (hasPostgres()) {
     t.equal((await a.call('GET', `/sessions/${onB}`)).status, 200)
   })
 
+  t.test('nodes are given another secret one after the other, and know each other all the while', async (t: Test) => {
+    const next = `${CLUSTER_SECRET}, the next one`
+    for (const [earlier, later] of [
+      [CLUSTER_SECRET, [next, CLUSTER_SECRET]],
+      [[next, CLUSTER_SECRET], next],
+    ]) {
+      const { nodes, join } = await clusterOf(t, ['a'], { secret: earlier! })
+      const [a] = nodes
+      const b = await join('b', { secret: later! })
+      await until(() => a.storage.cluster!.nodes().length === 2, 'another node')
+      const [onA, onB] = [await sessionOn(a), await sessionOn(b)]
+      t.equal((await b.call('GET', `/sessions/${onA}`)).status, 200, 'as the one that has it already asks')
+      t.equal((await a.call('GET', `/sessions/${onB}`)).status, 200, 'as the one that has it yet to get asks')
+    }
+  })
+
   t.test('what nodes ask each other in their own name is nobody else’s', async (t: Test) => {
     const { nodes } = await clusterOf(t, ['a'])
     const [a] = nodes
