@@ -21,11 +21,11 @@ const nodeNamed = (name: string) => ({
 })
 
 /** Two members of one schema, and what the second one is told to have taken over. */
-async function members(t: Test) {
+async function members(t: Test, { url }: { url?: string } = {}) {
   const server = await postgres()
   const schema = `shared_${++schemas}`
   const joined = async (name: string) => {
-    const storage = createPostgresStorage({ url: server.url(), schema })
+    const storage = createPostgresStorage({ url: name === 'b' && url ? url : server.url(), schema })
     storage.cluster.announce(nodeNamed(name), 10_000)
     await storage.open()
     t.teardown(() => storage.close())
@@ -208,6 +208,23 @@ if (hasPostgres()) {
         ['a1', 'a2', 'b3'],
       )
       await until(async () => (await b.outbox.list()).length === 2, 'they are kept no more')
+    })
+
+    t.test('those of very many lanes are read without naming all lanes again and again', async (t) => {
+      const proxy = await cuttable(t, await postgres())
+      const { a, b, taken } = await members(t, { url: proxy.url })
+      const lanes = Array.from(
+        { length: 1_000 },
+        (_, n) => `channel phone ${n % 2 ? 'a' : 'b'} ${String(n).padStart(40, '0')}`,
+      )
+      const deliveries = lanes.map((lane, n) => ({ id: `d${n}`, lane, delivery: stored(n) }))
+      await Promise.all(deliveries.map((delivery) => a.outbox.add(delivery)))
+      await a.close()
+      t.equal((await taken).lanes.length, lanes.length)
+      await b.outbox.add({ id: 'own', lane: 'of this node', delivery: stored(0) })
+      const before = proxy.sent
+      t.strictSame(await b.outbox.list((await taken).lanes), deliveries, 'in the order in which they were added')
+      t.ok(proxy.sent - before < 3 * lanes.join('').length, `${proxy.sent - before} bytes are asked with`)
     })
 
     t.test('what a receiver has told a node that is dead, the one that took over does not ask again', async (t) => {

@@ -75,6 +75,8 @@ export interface CuttableProxy {
   open(): void
   /** From now on nothing gets through, and nobody is told. */
   deafen(): void
+  /** Bytes that were sent to the server so far. */
+  readonly sent: number
   /** From now on the server says in Czech that something is an error, as with `lc_messages = 'cs_CZ'`. */
   translate(): void
 }
@@ -85,6 +87,7 @@ export async function cuttable(t: Test, server: TestPostgres): Promise<CuttableP
   let onTried: (() => void) | undefined
   let isDeaf = false
   let isCzech = false
+  let sent = 0
   const proxy = createServer({ allowHalfOpen: true }, (client) => {
     if (onTried) {
       onTried()
@@ -108,6 +111,7 @@ export async function cuttable(t: Test, server: TestPostgres): Promise<CuttableP
         }
         isLast = true
       }
+      sent += chunk.length
       upstream.write(chunk)
     })
     upstream.on('data', (chunk) => {
@@ -124,6 +128,9 @@ export async function cuttable(t: Test, server: TestPostgres): Promise<CuttableP
   t.teardown(() => proxy.close())
   return {
     url: server.url({ host: `127.0.0.1:${(proxy.address() as AddressInfo).port}` }),
+    get sent() {
+      return sent
+    },
     cut: (when, text) =>
       new Promise((resolve) => {
         const done = () => {

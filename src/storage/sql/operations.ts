@@ -115,8 +115,11 @@ export interface Operations {
 
   'outbox.add'(values: DeliveryValues): void
   'outbox.remove'(lane: string, id: string): void
-  /** Of this process, where several have the database. @param lanes only those */
-  'outbox.page'(after: number, limit: number, lanes?: readonly string[]): DeliveryRow[]
+  /** Of this process, where several have the database; so of the next two. */
+  'outbox.page'(after: number, limit: number): DeliveryRow[]
+  /** Their places, of some lanes, in their order. */
+  'outbox.places'(lanes: readonly string[]): number[]
+  'outbox.at'(places: readonly number[]): DeliveryRow[]
   /** Whether another process has deliveries of that lane which come before those of this one. */
   'outbox.isHeldUp'(lane: string): boolean
   'outbox.log'(lane: string, attempt: string): void

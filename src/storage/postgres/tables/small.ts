@@ -11,7 +11,7 @@ import {
 } from '../../sql/rows.js'
 import type { Row } from '../pipeline.js'
 import { asks, does, type Plans, rowsOf, type Self, statement } from '../plan.js'
-import { isKept, textArray } from '../values.js'
+import { integerArray, isKept, textArray } from '../values.js'
 import { keepKey, ridingStatements } from './riding.js'
 
 const UPSERT_PARKED = `INSERT INTO @parked (id, record) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET record = excluded.record`
@@ -43,7 +43,12 @@ const FIND_KEY = `SELECT fingerprint, answer FROM @idempotency_keys
 const LEFT_KEYS = `SELECT key, fingerprint, made, since FROM @idempotency_keys
   WHERE answer IS NULL AND made IS NOT NULL AND ($1::bigint IS NULL OR owner = $1) AND ($2::text[] IS NULL OR key = ANY ($2))`
 const DELIVERIES = `SELECT n, id, lane, delivery FROM @deliveries
-  WHERE n > $1 AND ($2::bigint IS NULL OR owner = $2) AND ($3::text[] IS NULL OR lane = ANY ($3)) ORDER BY n LIMIT $4`
+  WHERE n > $1 AND ($2::bigint IS NULL OR owner = $2) ORDER BY n LIMIT $3`
+/** By lane alone: without statistics the planner would read all that the owner has, to have them in order. */
+const PLACES = `WITH found AS MATERIALIZED (SELECT n, owner FROM @deliveries WHERE lane = ANY ($2::text[]))
+  SELECT n FROM found WHERE $1::bigint IS NULL OR owner = $1 ORDER BY n`
+const DELIVERIES_AT = `SELECT n, id, lane, delivery FROM @deliveries
+  WHERE n = ANY ($2::bigint[]) AND ($1::bigint IS NULL OR owner = $1) ORDER BY n`
 const IS_HELD_UP = `SELECT EXISTS (SELECT FROM @deliveries WHERE lane = $1 AND owner <> $2::bigint AND ${isKept('delivery', false)}
   AND n < (SELECT min(n) FROM @deliveries WHERE lane = $1 AND owner = $2)) AS held`
 const TRIM_LANE = `DELETE FROM @delivery_attempts WHERE lane = $1 AND n <=
@@ -118,8 +123,10 @@ export const outboxPlans = ({ n: me, isOneOfMany }: Self) =>
   ({
     'outbox.add': (delivery) => does(...ridingStatements({ deliveries: [delivery] }, me, null)),
     'outbox.remove': (lane, id) => does(statement('DELETE FROM @deliveries WHERE lane = $1 AND id = $2', lane, id)),
-    'outbox.page': (after, limit, lanes) =>
-      rowsOf<DeliveryRow>(DELIVERIES, after, isOneOfMany ? me : null, lanes ? textArray(lanes) : null, limit),
+    'outbox.page': (after, limit) => rowsOf<DeliveryRow>(DELIVERIES, after, isOneOfMany ? me : null, limit),
+    'outbox.places': (lanes) =>
+      asks(statement(PLACES, isOneOfMany ? me : null, textArray(lanes)), (rows) => rows.map(({ n }) => n as number)),
+    'outbox.at': (places) => rowsOf<DeliveryRow>(DELIVERIES_AT, isOneOfMany ? me : null, integerArray(places)),
     'outbox.isHeldUp': (lane) => asks(statement(IS_HELD_UP, lane, me), ([row]) => row!.held as boolean),
     'outbox.log': (lane, attempt) =>
       does(

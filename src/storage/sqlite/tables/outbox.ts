@@ -17,6 +17,10 @@ export function deliveryKeeper(db: Database): (values: DeliveryValues) => void {
 export function outboxOperations(db: Database): OperationsOf<'outbox'> {
   const remove = db.prepare('DELETE FROM deliveries WHERE lane = ? AND id = ?')
   const page = db.prepare('SELECT n, id, lane, delivery FROM deliveries WHERE n > ? ORDER BY n LIMIT ?')
+  const places = db.prepare('SELECT n FROM deliveries WHERE lane IN (SELECT value FROM json_each(?)) ORDER BY n')
+  const at = db.prepare(
+    'SELECT n, id, lane, delivery FROM deliveries WHERE n IN (SELECT value FROM json_each(?)) ORDER BY n',
+  )
   const log = db.prepare('INSERT INTO delivery_attempts (lane, attempt) VALUES (?, ?)')
   const trim = db.prepare(
     `DELETE FROM delivery_attempts WHERE lane = ?1 AND n <=
@@ -36,6 +40,8 @@ export function outboxOperations(db: Database): OperationsOf<'outbox'> {
     'outbox.add': deliveryKeeper(db),
     'outbox.remove': (lane, id) => void remove.run(lane, id),
     'outbox.page': (after, limit) => page.all(after, limit),
+    'outbox.places': (lanes) => places.all(JSON.stringify(lanes)).map(({ n }) => n),
+    'outbox.at': (numbers) => at.all(JSON.stringify(numbers)),
     'outbox.isHeldUp': () => false,
     'outbox.log'(lane, attempt) {
       const { lastInsertRowid } = log.run(lane, attempt)
