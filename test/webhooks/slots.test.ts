@@ -1,4 +1,5 @@
 import t from 'tap'
+import { Slots } from '../../src/webhooks/slots.js'
 import { until } from '../fixtures/build.js'
 import { deliveryWorld } from '../fixtures/delivery-world.js'
 import { WebhookSink } from '../fixtures/webhook-sink.js'
@@ -105,4 +106,25 @@ t.test('a target that is gone is told to those who wait for it', async (t) => {
   await idle()
   t.ok(sink.received.length <= 8)
   t.equal(deliverer.pending, 0)
+})
+
+t.test('hosts that callers name, and that have to wait, are not looked at for each other', async (t) => {
+  const slots = new Slots()
+  const hosts = Array.from({ length: 3_000 }, (_, n) => `http://${n}.example`)
+  const { get } = Map.prototype
+  let looks = 0
+  Map.prototype.get = function (key) {
+    looks++
+    return get.call(this, key)
+  }
+  const served: boolean[] = []
+  try {
+    for (const host of hosts) void slots.take(host, 'caller').then((taken) => served.push(taken))
+    for (const host of hosts.slice(0, 48)) slots.give(host, 'caller')
+  } finally {
+    Map.prototype.get = get
+  }
+  t.ok(looks < 10 * hosts.length, `${looks} looks at ${hosts.length} hosts`)
+  await until(() => served.length === 96, 'one after the other')
+  t.equal(await slots.take('http://own.example', 'operator'), true)
 })
