@@ -256,6 +256,7 @@ export class WebhookDeliverer {
     const index = progress >= 0 ? progress : droppable('normal')
     const [dropped] = index >= 0 ? lane.waiting.splice(index, 1) : []
     if (!dropped) return
+    if (lane.heldUp && index < lane.heldUp.taken) lane.heldUp.taken--
     this.#waiting.leave(dropped.target)
     this.#lose(laneId, dropped, 'dropped')
     this.#settle(laneId, dropped.id)

@@ -2,7 +2,9 @@ import { createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import ts from 'typescript'
+import { createMemoryDeliveryOutbox } from '../../src/storage/memory/delivery-outbox.js'
 import { EgressGuard } from '../../src/webhooks/egress.js'
+import type { DeliveryOutbox, KeptDelivery } from '../../src/webhooks/outbox.js'
 import { deliveryHeaders, signingKeys } from '../../src/webhooks/signing.js'
 import { until } from '../fixtures/build.js'
 import { deliveryWorld } from '../fixtures/delivery-world.js'
@@ -276,4 +278,38 @@ t.test('a flush waits for nothing but the receivers', async (t) => {
   hanging.deliverer.close()
   await flushed
   t.match((await hanging.deliverer.deliveries('lane'))[0], { error: 'stopped' })
+})
+
+t.test('what another process left goes first also where the lane is full and some of it is given up', async (t) => {
+  const left: KeptDelivery[] = Array.from({ length: 10 }, (_, n) => ({
+    ...{ id: `left${n}`, lane: 'lane' },
+    delivery: { type: 'job_progress', payload: {}, origin: { kind: 'job', url: '' }, importance: 'progress' },
+  }))
+  const removed = new Set<string>()
+  let heldUp = true
+  let asked = 0
+  const outbox: DeliveryOutbox = {
+    ...createMemoryDeliveryOutbox(),
+    list: async (lanes) => (lanes && !heldUp ? left.filter(({ id }) => !removed.has(id)) : []),
+    remove: async (_lane, id) => void removed.add(id),
+    async isHeldUp() {
+      asked++
+      return heldUp
+    },
+  }
+  const { sink, clock, send, restore, deliverer, idle } = await deliveryWorld(t, { outbox })
+  await restore()
+  for (let n = 0; n < 250; n++) send('lane', { id: `own${n}`, importance: 'progress' })
+  await until(() => asked === 1)
+  heldUp = false
+  await deliverer.takeUp(['lane'])
+  await clock.advance(250)
+  await idle()
+  const ids = sink.received.map(({ headers }) => String(headers['webhook-id']))
+  const firstOwn = ids.findIndex((id) => id.startsWith('own'))
+  t.same(
+    ids.slice(firstOwn).filter((id) => id.startsWith('left')),
+    [],
+  )
+  t.ok(firstOwn > 0)
 })
