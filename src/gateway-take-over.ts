@@ -26,14 +26,18 @@ export function goOnWithOthers(
   const surely = (work: () => Promise<void>) => persistently(work, { logger, retryAfter })
   cluster.onResidence('job', (id) => queue?.isUnderWay(id) ?? false)
   // what sessions and jobs tell when they are taken up comes after what was told before
-  cluster.onTaken('lanes', ({ lanes, jobIds }) => {
-    queue?.expect(jobIds)
-    return surely(() => {
-      reminders = []
-      // one of its own may be told, and over, before the others are taken over
-      return deliverer.takeUp(lanes, (left) => void (outward.hasReminder(left) || reminders.push(left)))
-    })
-  })
+  cluster.onTaken(
+    'lanes',
+    ({ lanes, jobIds }) => {
+      queue?.expect(jobIds)
+      return surely(() => {
+        reminders = []
+        // one of its own may be told, and over, before the others are taken over
+        return deliverer.takeUp(lanes, (left) => void (outward.hasReminder(left) || reminders.push(left)))
+      })
+    },
+    ({ lanes }) => deliverer.expect(lanes),
+  )
   cluster.onTaken('jobs', ({ jobIds }) => queue?.takeUp(jobIds))
   // whether a request still waits is known once its session is there
   cluster.onTaken('reminders', () => {

@@ -45,8 +45,9 @@ export interface Cluster {
   /**
    * Registers what is done with what was a dead node's, and with a session that was claimed because somebody asked for it (`sessionIds` has
    * it alone then). Called for one taking after the other, in the order of `TAKEN_KINDS`, and only once the gateway has started.
+   * @param expect told of it as soon as that is known, while others may still be taken up
    */
-  onTaken(kind: TakenKind, takeUp: TakeUp): void
+  onTaken(kind: TakenKind, takeUp: TakeUp, expect?: (taken: Taken) => void): void
   /** Registers how to tell what is in this process, by the kind of target. */
   onResidence(kind: 'session' | 'execution' | 'job', isHere: (id: string) => boolean): void
 }

@@ -41,6 +41,7 @@ export class OwnNode implements Cluster {
   readonly #parts: OwnNodeOptions
   readonly #nodeListeners = new Set<(nodes: readonly ClusterNode[]) => void>()
   readonly #takeUps = new Map<TakenKind, TakeUp>()
+  readonly #expects: ((taken: Taken) => void)[] = []
   readonly #residence = new Map<TargetKind, (id: string) => boolean>()
   #letGo: ((sessionId: string) => Promise<boolean>) | undefined
   /** Owners of what is elsewhere, by kind and id. */
@@ -125,8 +126,9 @@ export class OwnNode implements Cluster {
     })
   }
 
-  onTaken(kind: TakenKind, takeUp: TakeUp): void {
+  onTaken(kind: TakenKind, takeUp: TakeUp, expect?: (taken: Taken) => void): void {
     this.#takeUps.set(kind, takeUp)
+    if (expect) this.#expects.push(expect)
   }
 
   onResidence(kind: TargetKind, isHere: (id: string) => boolean): void {
@@ -232,6 +234,7 @@ export class OwnNode implements Cluster {
   }
 
   #takeUp(taken: Taken): Promise<void> {
+    for (const expect of this.#expects) expect(taken)
     this.#takingUp = this.#takingUp.then(() => this.#takeUpNow(taken))
     return this.#takingUp
   }

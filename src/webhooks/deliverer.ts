@@ -77,6 +77,8 @@ export class WebhookDeliverer {
   readonly #outlasts: boolean
   readonly #persistence: Persistence
   readonly #lanes = new Map<string, Lane>()
+  /** That are this one's to make by now, and not taken up yet. */
+  readonly #expected = new Set<string>()
   readonly #gone: GoneTargets
   readonly #attempts: Attempts
   readonly #stop = new AbortController()
@@ -141,6 +143,11 @@ export class WebhookDeliverer {
     await this.#goOn(await this.#outbox.list(undefined, this.#onUnreadable), takeOver)
   }
 
+  /** Nothing is told in these lanes before `takeUp` is called with them. */
+  expect(lanes: readonly string[]): void {
+    for (const lane of lanes) this.#expected.add(lane)
+  }
+
   /**
    * Makes what another process had to make and is this one's now. Call it before anything else is told in its lanes.
    * @param lanes those that were taken over
@@ -151,6 +158,7 @@ export class WebhookDeliverer {
     if (lanes.length === 0) return
     await this.#gone.learn()
     await this.#goOn(await this.#outbox.list(lanes, this.#onUnreadable), takeOver)
+    for (const lane of lanes) this.#expected.delete(lane)
   }
 
   readonly #onUnreadable = (err: Error): void => this.#logger.error({ err }, 'a webhook delivery cannot be made')
@@ -281,7 +289,8 @@ export class WebhookDeliverer {
   async #turnOf(laneId: string, lane: Lane): Promise<boolean> {
     for (;;) {
       try {
-        if (!(await this.#outbox.isHeldUp!(laneId))) {
+        const isHeldUp = await this.#outbox.isHeldUp!(laneId)
+        if (!isHeldUp && !this.#expected.has(laneId)) {
           // what came before may be this one's by now
           if (lane.heldUp) await this.takeUp([laneId])
           lane.heldUp = undefined

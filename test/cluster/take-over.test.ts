@@ -4,6 +4,7 @@ import { OwnNode, type OwnNodeOptions } from '../../src/cluster/own-node.js'
 import { goOnWithOthers, type TakeOverParts } from '../../src/gateway-take-over.js'
 import { silentLogger } from '../../src/lib/logger.js'
 import { Reminders } from '../../src/notifications/reminders.js'
+import type { Taken } from '../../src/storage/cluster.js'
 import { createMemoryDeliveryOutbox } from '../../src/storage/memory/delivery-outbox.js'
 import type { LeftDelivery, StoredDelivery } from '../../src/webhooks/delivery.js'
 import { notification } from '../fixtures/told.js'
@@ -102,4 +103,24 @@ t.test('nobody is taken over from before what was left is read: a job would be w
   t.notOk(heard.has('taken'), 'a storage takes over for whoever listens')
   node.started()
   t.ok(heard.has('taken'))
+})
+
+t.test('lanes are expected as soon as they are known to be taken over, while others are still taken up', async (t) => {
+  const heard = new Map<string, (taken: Taken) => void>()
+  const node = new OwnNode({
+    options: { node: 'a', url: 'http://127.0.0.1:1' },
+    storage: { n: 1, on: (event: string, listener: never) => heard.set(event, listener), nodes: () => [] },
+  } as unknown as OwnNodeOptions)
+  const expected: string[] = []
+  const takenUp: string[] = []
+  const deliverer = {
+    expect: (lanes: readonly string[]) => expected.push(...lanes),
+    takeUp: (lanes: readonly string[]) => new Promise<void>(() => takenUp.push(...lanes)),
+  }
+  goOnWithOthers(node, { deliverer, logger: silentLogger } as unknown as TakeOverParts)
+  node.started()
+  for (const lane of ['first', 'next']) heard.get('taken')!({ sessionIds: [], jobIds: [], lanes: [lane], keys: [] })
+  t.same(expected, ['first', 'next'])
+  await new Promise(setImmediate)
+  t.same(takenUp, ['first'])
 })

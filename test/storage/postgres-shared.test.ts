@@ -210,6 +210,39 @@ if (hasPostgres()) {
       await until(async () => (await b.outbox.list()).length === 2, 'they are kept no more')
     })
 
+    t.test('nothing is told before who has taken something over knows of what', async (t) => {
+      const { b } = await members(t)
+      const server = await postgres()
+      const takeovers = `shared_${schemas}.takeovers`
+      t.equal(await b.outbox.isHeldUp!('l'), false)
+      await server.query(`INSERT INTO ${takeovers} (taker, victim, taken) VALUES ($1, 999, '{}')`, [b.cluster.n])
+      t.equal(await b.outbox.isHeldUp!('l'), true)
+      await server.query(`DELETE FROM ${takeovers}`)
+      t.equal(await b.outbox.isHeldUp!('l'), false)
+    })
+
+    t.test('what is told before they are taken up waits for those of a dead node', async (t) => {
+      const { a, b, taken } = await members(t)
+      await a.outbox.add({ id: 'a1', lane: 'l', delivery: stored(1) })
+      const deliverer = delivererOn(t, b)
+      await deliverer.restore(async () => target)
+      b.cluster.on('taken', ({ lanes }) => deliverer.expect(lanes))
+      await a.close()
+      const { lanes } = await taken
+      const before = sink.received.length
+      const told = [...lanes, 'another'].map((lane) =>
+        deliverer.prepare(lane, { ...stored(2), id: `b ${lane}`, target }),
+      )
+      for (const one of told) one.send()
+      await until(() => sink.received.length > before, 'what nothing comes before')
+      await deliverer.takeUp(lanes)
+      await until(() => sink.received.length === before + 3, 'all are delivered')
+      t.strictSame(
+        sink.received.slice(before).map(({ headers }) => headers['webhook-id']),
+        ['b another', 'a1', 'b l'],
+      )
+    })
+
     t.test('those of very many lanes are read without naming all lanes again and again', async (t) => {
       const proxy = await cuttable(t, await postgres())
       const { a, b, taken } = await members(t, { url: proxy.url })

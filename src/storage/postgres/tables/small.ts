@@ -49,8 +49,10 @@ const PLACES = `WITH found AS MATERIALIZED (SELECT n, owner FROM @deliveries WHE
   SELECT n FROM found WHERE $1::bigint IS NULL OR owner = $1 ORDER BY n`
 const DELIVERIES_AT = `SELECT n, id, lane, delivery FROM @deliveries
   WHERE n = ANY ($2::bigint[]) AND ($1::bigint IS NULL OR owner = $1) ORDER BY n`
+/** What was taken over may be this one's already, and nobody told of it. */
 const IS_HELD_UP = `SELECT EXISTS (SELECT FROM @deliveries WHERE lane = $1 AND owner <> $2::bigint AND ${isKept('delivery', false)}
-  AND n < (SELECT min(n) FROM @deliveries WHERE lane = $1 AND owner = $2)) AS held`
+  AND n < (SELECT min(n) FROM @deliveries WHERE lane = $1 AND owner = $2))
+  OR EXISTS (SELECT FROM @takeovers WHERE taker = $2) AS held`
 const TRIM_LANE = `DELETE FROM @delivery_attempts WHERE lane = $1 AND n <=
   (SELECT n FROM @delivery_attempts WHERE lane = $1 ORDER BY n DESC OFFSET ${ATTEMPTS_PER_LANE} LIMIT 1)`
 const TRIM_ATTEMPTS = `DELETE FROM @delivery_attempts WHERE n <= (SELECT max(n) FROM @delivery_attempts) - ${MAX_ATTEMPTS}`
