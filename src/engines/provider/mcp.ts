@@ -6,6 +6,7 @@ import type { McpServerConfig } from '../../../schemas/sessions.js'
 import { startError, toError } from '../../errors.js'
 import type { Clock } from '../../lib/clock.js'
 import { within } from '../../lib/within.js'
+import { mcpFetch } from './mcp-fetch.js'
 import type { ProviderTool, ToolContentPart, ToolResult } from './tool.js'
 
 /** A client that the host connected and closes itself, or how to reach the server: then each session connects for itself. */
@@ -75,6 +76,7 @@ function tellNoTools(): never {
 
 async function connect(server: HostMcpServer, closers: (() => Promise<void>)[]): Promise<McpToolSource> {
   if ('tools' in server) return server
+  let close = () => {}
   const transport =
     'url' in server
       ? // Following a redirect would carry the headers to wherever it points.
@@ -82,6 +84,8 @@ async function connect(server: HostMcpServer, closers: (() => Promise<void>)[]):
           type: server.type,
           url: server.url,
           redirect: 'error' as const,
+          // the answers that are waited for come no more
+          fetch: mcpFetch(server.type, () => close()),
           ...(server.headers && { headers: server.headers }),
         }
       : new StdioTransport({
@@ -95,6 +99,7 @@ async function connect(server: HostMcpServer, closers: (() => Promise<void>)[]):
     initializationOptions: { timeout: CONNECT_TIMEOUT_MS },
     onUncaughtError: () => {},
   })
+  close = () => void client.close()
   closers.push(() => client.close())
   return client
 }
