@@ -110,6 +110,10 @@ t.test('in plan mode nothing is changed, whatever is allowed', async (t) => {
     ['Bash', { command: 'find . -delete' }],
     ['Bash', { command: 'find . -"del"ete' }],
     ['Bash', { command: 'find *' }],
+    // a file of the repository's can be named -delete
+    ['Bash', { command: "find . ''-d*" }],
+    ['Bash', { command: 'find . "-"delet?' }],
+    ['Bash', { command: "find . 'a'* -name 'b'" }],
     ['Bash', {}],
   ]
   for (const [tool, input] of changing) t.ok(await denied(tool, input), JSON.stringify([tool, input]))
@@ -120,6 +124,8 @@ t.test('in plan mode nothing is changed, whatever is allowed', async (t) => {
     ['Write', { file_path: join(cwd, '.claude/plans/a.md') }],
     ['Bash', { command: 'ls -la src' }],
     ['Bash', { command: "find . -name '*.ts' | head -5" }],
+    ['Bash', { command: 'find . -name "two words"' }],
+    ['Bash', { command: 'find . -name a\'*\'".?"' }],
     ['Bash', { command: 'grep -rn "a b" src | wc -l' }],
   ]
   for (const [tool, input] of looking) t.notOk(await denied(tool, input), JSON.stringify([tool, input]))

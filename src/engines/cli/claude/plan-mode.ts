@@ -13,7 +13,9 @@ const PLAIN_COMMAND = /^[\w\s./:=@%+,*?^'"|-]*$/
 /** Programs that can only read, whatever their arguments; and `find`. The agent searches with them: it has no other way. */
 const READERS = new Set(['ls', 'cat', 'head', 'tail', 'wc', 'grep', 'pwd', 'stat', 'du', 'find'])
 const FIND_ACTION = /^-(exec|ok|delete|fprint|fls)/
-const UNQUOTED_GLOB = /^[^'"]*[*?]/
+/** What a shell leaves as it is; a quote that is left of a part has its other half elsewhere. */
+const QUOTED = /'[^']*'|"[^"]*"/g
+const MAY_BE_GLOB = /[*?'"]/
 
 export const PLAN_REFUSAL =
   'The session is in plan mode: nothing may be changed. Look around with read-only tools and present the plan.'
@@ -33,12 +35,13 @@ function onlyReads(command: string): boolean {
   if (!PLAIN_COMMAND.test(command) || command.includes('\n')) return false
   return command.split('|').every((part) => {
     const [program = '', ...args] = part.trim().split(/\s+/)
-    return READERS.has(program) && (program !== 'find' || !args.some(mayAct))
+    if (!READERS.has(program)) return false
+    return program !== 'find' || !(args.some(isAction) || MAY_BE_GLOB.test(part.replace(QUOTED, '')))
   })
 }
 
 /** Quotes could hide an action of `find`, and a glob could become one: by a file of that name. */
-const mayAct = (arg: string): boolean => FIND_ACTION.test(arg.replace(/['"]/g, '')) || UNQUOTED_GLOB.test(arg)
+const isAction = (arg: string): boolean => FIND_ACTION.test(arg.replace(/['"]/g, ''))
 
 const isIn = (folder: string, path: unknown): boolean =>
   typeof path === 'string' && resolve(path).startsWith(resolve(folder) + sep)
