@@ -1,27 +1,13 @@
 import { createHash } from 'node:crypto'
-import { createMCPClient } from '@ai-sdk/mcp'
-import { Experimental_StdioMCPTransport as StdioTransport } from '@ai-sdk/mcp/mcp-stdio'
 import { asSchema } from 'ai'
 import type { McpServerConfig } from '../../../schemas/sessions.js'
 import { startError, toError } from '../../errors.js'
 import type { Clock } from '../../lib/clock.js'
-import { within } from '../../lib/within.js'
-import { mcpFetch } from './mcp-fetch.js'
+import { listedInTime, McpLink, type McpToolSource } from './mcp-link.js'
 import type { ProviderTool, ToolContentPart, ToolResult } from './tool.js'
 
 /** A client that the host connected and closes itself, or how to reach the server: then each session connects for itself. */
 export type HostMcpServer = McpServerConfig | McpToolSource
-
-/** What is used of a client of `@ai-sdk/mcp`: its own type would have all who import this package compile those of the AI SDK. */
-interface McpToolSource {
-  tools(): PromiseLike<Record<string, McpTool>>
-}
-interface McpTool {
-  description?: string | undefined
-  title?: string | undefined
-  inputSchema: unknown
-  execute(input: object, call: { toolCallId: string; messages: []; abortSignal: AbortSignal }): unknown
-}
 
 /** The two packages may carry different copies of this type. */
 type SdkSchema = Parameters<typeof asSchema>[0]
@@ -31,9 +17,6 @@ export interface McpConnections {
   servers: { name: string; status: 'connected' | 'failed' }[]
   close(): Promise<void>
 }
-
-/** For the handshake, and as long again for the list of tools. */
-const CONNECT_TIMEOUT_MS = 15_000
 
 /**
  * Connects a session to the servers it is granted. A server that does not answer is reported as `failed` and its tools are absent.
@@ -52,8 +35,8 @@ export async function connectMcpServers(
   const servers = await Promise.all(
     names.map(async (name) => {
       try {
-        const client = await connect(wired[name]!, closers)
-        const tools = await within(CONNECT_TIMEOUT_MS, toolsOf(name, client), { clock, onLate: tellNoTools })
+        const client = await connect(wired[name]!, closers, clock)
+        const tools = await listedInTime(toolsOf(name, client), clock)
         return { name, status: 'connected' as const, tools }
       } catch (thrown) {
         onError(toError(thrown), name)
@@ -70,38 +53,12 @@ export async function connectMcpServers(
   }
 }
 
-function tellNoTools(): never {
-  throw new Error(`It did not list its tools within ${CONNECT_TIMEOUT_MS / 1000} seconds.`)
-}
-
-async function connect(server: HostMcpServer, closers: (() => Promise<void>)[]): Promise<McpToolSource> {
+async function connect(server: HostMcpServer, closers: (() => Promise<void>)[], clock: Clock): Promise<McpToolSource> {
   if ('tools' in server) return server
-  let close = () => {}
-  const transport =
-    'url' in server
-      ? // Following a redirect would carry the headers to wherever it points.
-        {
-          type: server.type,
-          url: server.url,
-          redirect: 'error' as const,
-          // the answers that are waited for come no more
-          fetch: mcpFetch(server.type, () => close()),
-          ...(server.headers && { headers: server.headers }),
-        }
-      : new StdioTransport({
-          command: server.command,
-          ...(server.args && { args: server.args }),
-          ...(server.env && { env: server.env }),
-        })
-  const client = await createMCPClient({
-    transport,
-    clientName: 'session-gateway',
-    initializationOptions: { timeout: CONNECT_TIMEOUT_MS },
-    onUncaughtError: () => {},
-  })
-  close = () => void client.close()
-  closers.push(() => client.close())
-  return client
+  const link = new McpLink(server, clock)
+  closers.push(() => link.close())
+  await link.tools()
+  return link
 }
 
 async function toolsOf(server: string, client: McpToolSource): Promise<ProviderTool[]> {

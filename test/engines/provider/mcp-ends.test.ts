@@ -2,10 +2,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import t from 'tap'
-import { providerEngine } from '../../../src/engines/provider/index.js'
+import { type ProviderEngineOptions, providerEngine } from '../../../src/engines/provider/index.js'
+import { stdioServer } from '../../fixtures/mcp-server.js'
 import { open } from './host.js'
 
 type TapTest = typeof t
+type HostMcpServer = NonNullable<ProviderEngineOptions['mcpServers']>[string]
 
 interface Asked {
   id?: number
@@ -20,27 +22,40 @@ const resultOf = ({ method }: Asked) =>
 const event = (type: string, data: string) => `event: ${type}\ndata: ${data}\n\n`
 const stream = (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/event-stream' })
 
-/** An MCP server by hand. @param onCall what it does instead of answering a call of its tool */
+const toolResult = (text: string) => ({ content: [{ type: 'text', text }] })
+
+/**
+ * An MCP server by hand, with a tool that it answers the second time.
+ * @param onCall what it does the first time
+ */
 async function serve(
   t: Pick<TapTest, 'teardown'>,
   type: 'http' | 'sse',
   onCall: (response: ServerResponse) => void,
-): Promise<{ type: 'http' | 'sse'; url: string }> {
+): Promise<{ type: 'http' | 'sse'; url: string; calls: () => number; forget: () => void }> {
   let told: ServerResponse | undefined
+  let calls = 0
+  let sessions = 1
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
     if (request.method === 'GET') {
       if (type === 'http') return response.writeHead(405).end()
       told = stream(response)
       return told.write(event('endpoint', '/asked'))
     }
-    const asked = (await json(request)) as Asked
-    if (type === 'http' && asked.method === 'tools/call') return onCall(stream(response))
-    const said = JSON.stringify({ jsonrpc: '2.0', id: asked.id, result: resultOf(asked) })
+    const asked = request.method === 'POST' ? ((await json(request)) as Asked) : { method: 'DELETE' }
+    const known = request.headers['mcp-session-id']
+    if (type === 'http' && asked.method !== 'initialize' && known !== `s${sessions}`)
+      return response.writeHead(404).end()
+    if (asked.method === 'tools/call' && calls++ === 0) {
+      if (type === 'sse') response.writeHead(202).end()
+      return onCall(type === 'sse' ? told! : stream(response))
+    }
+    const result = asked.method === 'tools/call' ? toolResult('here I am') : resultOf(asked)
+    const said = JSON.stringify({ jsonrpc: '2.0', id: asked.id, result })
     if (type === 'http' && asked.id !== undefined)
-      return response.writeHead(200, { 'content-type': 'application/json' }).end(said)
+      return response.writeHead(200, { 'content-type': 'application/json', 'mcp-session-id': `s${sessions}` }).end(said)
     response.writeHead(202).end()
-    if (asked.method === 'tools/call') onCall(told!)
-    else if (asked.id !== undefined) told!.write(event('message', said))
+    if (asked.id !== undefined) told!.write(event('message', said))
     return undefined
   }
   const server = createServer((request, response) => void answer(request, response))
@@ -49,7 +64,22 @@ async function serve(
     server.closeAllConnections()
     server.close()
   })
-  return { type, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` }
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  return { type, url, calls: () => calls, forget: () => void sessions++ }
+}
+
+async function session(t: Pick<TapTest, 'teardown' | 'match'>, things: HostMcpServer) {
+  const engine = providerEngine({ demoChunkDelayMs: 0, mcpServers: { things } })
+  const config = { permissionMode: 'bypassPermissions' as const }
+  const { runner, host } = await open(engine, { provider: { id: 'demo' }, config })
+  t.teardown(() => runner.close())
+  t.match(host.of('system_init')[0]?.mcpServers, [{ name: 'things', status: 'connected' }])
+  let turns = 0
+  return async (tool: string, input = {}) => {
+    runner.send(`@@${JSON.stringify([{ tools: [{ tool: `mcp__things__${tool}`, input }] }, { text: 'went on' }])}@@`)
+    t.match(await host.turn(++turns), { subtype: 'success', result: 'went on' })
+    return Object.values(host.results).at(-1)!
+  }
 }
 
 const HALF = 'event: message\ndata: {"jsonrpc":"2.0","id":2,"resu'
@@ -60,16 +90,25 @@ const ENDS: [how: string, onCall: (response: ServerResponse) => void][] = [
 
 for (const type of ['http', 'sse'] as const)
   for (const [how, onCall] of ENDS)
-    t.test(`a call over ${type} whose answer ${how} has failed, and the turn goes on`, async (t) => {
-      const mcpServers = { things: await serve(t, type, onCall) }
-      const config = { permissionMode: 'bypassPermissions' as const }
-      const { runner, host } = await open(providerEngine({ demoChunkDelayMs: 0, mcpServers }), {
-        provider: { id: 'demo' },
-        config,
-      })
-      t.teardown(() => runner.close())
-      t.match(host.of('system_init')[0]?.mcpServers, [{ name: 'things', status: 'connected' }])
-      runner.send(`@@${JSON.stringify([{ tools: [{ tool: 'mcp__things__slow', input: {} }] }, { text: 'went on' }])}@@`)
-      t.match(await host.turn(), { subtype: 'success', result: 'went on' })
-      t.match(Object.values(host.results), [{ isError: true, content: /ended before it answered|Connection closed/ }])
+    t.test(`a call over ${type} whose answer ${how} has failed, and the next one is made`, async (t) => {
+      const server = await serve(t, type, onCall)
+      const call = await session(t, { type, url: server.url })
+      t.match(await call('slow'), { isError: true, content: /ended before it answered|Connection closed/ })
+      t.equal(server.calls(), 1, 'nobody makes it again')
+      t.match(await call('slow'), { content: 'here I am', isError: false })
     })
+
+t.test('a server that knows its session no more is asked anew', async (t) => {
+  const server = await serve(t, 'http', (response) => response.end(event('message', '{}')))
+  const call = await session(t, { type: 'http', url: server.url })
+  await call('slow')
+  server.forget()
+  t.match(await call('slow'), { content: 'here I am', isError: false })
+  t.equal(server.calls(), 2)
+})
+
+t.test('a server that has ended is started again with the next call', async (t) => {
+  const call = await session(t, stdioServer)
+  t.match(await call('leave'), { isError: true, content: 'Connection closed' })
+  t.match(await call('echo', { words: 'hello' }), { content: 'hello\nagain', isError: false })
+})
