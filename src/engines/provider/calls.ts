@@ -75,12 +75,13 @@ export class CallDesk {
     if (problem) return this.#finish(call, failure(problem))
 
     let input = call.input as object
-    const leave = tools.leaveFor(tool, state.permissionMode)
+    const leave = call.isAsked ? 'ask' : tools.leaveFor(tool, state.permissionMode)
     if (leave === 'refused') {
       return this.#finish(call, failure(`${call.name} is not allowed in permission mode ${state.permissionMode}.`))
     }
     if (leave === 'ask') {
       await untilAborted(Promise.all(running), signal)
+      call.isAsked = true
       const title = tool.title?.(input)
       const ask = { toolName: call.name, toolUseId: call.id, input, ...(title && { title }) }
       const decision = await untilAborted(host.requestPermission(ask), signal)

@@ -13,6 +13,8 @@ export type CallPhase = 'open' | 'started' | 'deferred' | 'done'
 
 export interface CallState extends ModelToolCall {
   phase: CallPhase
+  /** A person was asked about it: whatever mode is chosen since, it is theirs to decide. */
+  isAsked?: true
   /** Of a deferred call. */
   executionId?: string
   /** Epoch milliseconds; of a deferred call. */

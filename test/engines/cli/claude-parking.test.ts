@@ -177,6 +177,30 @@ t.test('what a person is asked for certain is asked before the call, when they m
   t.match(next.host.asks, [{ toolUseId: 'toolu_9' }], 'it is asked again')
 })
 
+t.test(
+  'what a person was asked is theirs to decide after a park, too, whatever mode was chosen while they were',
+  async (t) => {
+    for (const mode of ['acceptEdits', 'dontAsk'] as const) {
+      const config = { approvalTimeoutMs: 0, allowDangerouslySkipPermissions: true }
+      const first = await start(t, config)
+      const write = { file_path: join(first.cwd, 'x.txt'), content: 'x' }
+      first.runner.send(script({ before: ['Write', write] }, { type: 'result', result: 'done' }))
+      await until(() => first.runner.canPark)
+      await first.runner.setPermissionMode!(mode)
+      const snapshot = first.runner.snapshot!()
+      await first.runner.close()
+      const { runner, host, query } = await start(t, config, snapshot)
+      const behavior = mode === 'dontAsk' ? 'allow' : 'deny'
+      host.answer = () => ({ behavior })
+      const end = host.next('turn_completed')
+      t.match(await end, { subtype: 'success' })
+      t.match(host.asks, [{ toolUseId: 'toolu_1', toolName: 'Write' }])
+      t.match(query.calls, [hook(behavior)])
+      t.equal((runner.snapshot!().state as { permissionMode: string }).permissionMode, mode)
+    }
+  },
+)
+
 t.test('a refusal that ends the turn of an agent which is ending itself harms nobody', async (t) => {
   const { runner, host, query } = await start(t, { approvalTimeoutMs: 0 })
   host.answer = () => ({ behavior: 'deny', interrupt: true })

@@ -144,6 +144,27 @@ t.test('a request for leave is asked again after a restore, by the same id', asy
   t.match(final.runner.files?.list(), [{ path: 'b.txt' }])
 })
 
+t.test(
+  'what a person was asked is theirs to decide after a restore, too, whatever mode was chosen while they were',
+  async (t) => {
+    const { begin } = await world(t)
+    for (const mode of ['bypassPermissions', 'dontAsk'] as const) {
+      const { runner, host } = await begin()
+      runner.send(script({ tools: [write] }, { text: 'done' }))
+      const { ask } = await host.nextQuestion()
+      await runner.setPermissionMode!(mode)
+      const denied = await begin({}, await park(runner))
+      const question = await denied.host.nextQuestion()
+      t.same(question.ask, ask)
+      const again = await begin({}, await park(denied.runner))
+      const last = await again.host.nextQuestion()
+      last.answer({ behavior: mode === 'dontAsk' ? 'allow' : 'deny' })
+      t.match(await again.host.turn(), { subtype: 'success', result: 'done' })
+      t.equal(again.runner.files?.list().length, mode === 'dontAsk' ? 1 : 0)
+    }
+  },
+)
+
 t.test('interrupting a session that waits ends the turn; after a restore no model call is made either', async (t) => {
   const { endpoint, begin } = await world(t)
   const { runner, host } = await begin()

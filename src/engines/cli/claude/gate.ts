@@ -121,7 +121,8 @@ export class Gate {
     // a helper's call cannot be put off
     if (call.agent_id !== undefined) return this.#pass(call, tool ? decided('allow', 'Declared by the operator.') : {})
     if (tool) return this.#inTurn(() => this.#awaitResult(call, tool, signal))
-    if (await this.#options.isPatientAsk(call)) return this.#inTurn(() => this.#awaitPerson(call, signal))
+    if (this.#wasAsked(call) || (await this.#options.isPatientAsk(call)))
+      return this.#inTurn(() => this.#awaitPerson(call, signal))
     return this.#pass(call, {})
   }
 
@@ -136,6 +137,12 @@ export class Gate {
     // the mode may be another one since, and the input, too
     const { hookSpecificOutput } = this.#options.guard({ tool_name, tool_input: answer.updatedInput, tool_use_id })
     return hookSpecificOutput ? { behavior: 'deny', message: hookSpecificOutput.permissionDecisionReason } : answer
+  }
+
+  /** Before the session was parked: whatever mode was chosen since, it is for a person to say. */
+  #wasAsked({ tool_use_id }: SdkHookInput): boolean {
+    const { restored } = this.#options
+    return restored?.toolUseId === tool_use_id && !restored.execution
   }
 
   #pass({ tool_use_id }: SdkHookInput, output: SdkHookOutput): SdkHookOutput {
