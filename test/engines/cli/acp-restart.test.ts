@@ -48,7 +48,17 @@ function build(t: Test, env: Record<string, string>, options: Partial<WorkerServ
       client.socket.terminate()
       return client.events
     }
-    return { create, turn, close: () => worker.close(), get: (id: string) => worker.registry.get(id), send, events }
+    const setModel = (id: string, model?: string) =>
+      worker.registry.send(id, { type: 'set_model', ...(model !== undefined && { model }) })
+    return {
+      create,
+      turn,
+      close: () => worker.close(),
+      get: (id: string) => worker.registry.get(id),
+      send,
+      setModel,
+      events,
+    }
   }
   return { start }
 }
@@ -142,3 +152,25 @@ t.test('what the agent calls the session is its title, also after a restart, unt
   await second.turn(id, JSON.stringify([title]))
   t.equal((await second.events(id)).filter((event) => event.type === 'engine_event').length, 1, 'and not again')
 })
+
+t.test(
+  'no model is the one that the agent chose by itself, also where it loads a session with another one',
+  async (t) => {
+    const { start } = build(t, {})
+    const first = await start()
+    const id = await first.create()
+    await first.turn(id, 'hi')
+    await first.setModel(id, 'large')
+    await first.turn(id, 'hi')
+    await first.close()
+    const second = await start({ ACP_LOADED_MODEL: 'large' })
+    await second.turn(id, 'again')
+    t.match(await second.get(id), { model: 'large' })
+    await second.setModel(id)
+    t.match(await second.get(id), { model: 'small' })
+    await second.close()
+    const third = await start({ ACP_LOADED_MODEL: 'small' })
+    await third.turn(id, 'once more')
+    t.match(await third.get(id), { model: 'small' })
+  },
+)

@@ -205,12 +205,13 @@ export class AcpRunner implements Runner {
   }
 
   #snapshot(): RunnerSnapshot {
-    const model = this.#config?.model
+    const { model, defaultModel } = this.#config ?? {}
     const state: AcpState = {
       agent: this.#setup.row.name,
       sdkSessionId: this.#sdkSessionId,
       permissionMode: this.#mode.current,
       ...(model && { model }),
+      ...(defaultModel && { defaultModel }),
       isFresh: this.#isFresh,
       ...(this.#hasTranscript && { hasTranscript: true }),
       numTurns: this.#numTurns,
@@ -253,7 +254,7 @@ export class AcpRunner implements Runner {
     this.#translator.isReplaying = false
     this.#sdkSessionId = session.sessionId
     if (session.canResume) this.snapshot = () => this.#snapshot()
-    this.#config = sessionConfig(agent, session.sessionId, session.answer)
+    this.#config = sessionConfig(agent, session.sessionId, session.answer, this.#restored?.defaultModel)
     await this.#configure(this.#config)
     if (this.#setup.row.acp?.listsToolsLate && this.#setup.hostedTools)
       await within(LISTING_MS, this.#setup.hostedTools.listed)

@@ -54,11 +54,13 @@ export const chosenIn = (configOptions: SessionConfigOption[]) => ({
 /** The mode and the model of a session, in whichever of its ways the agent lets them be set. */
 export class SessionConfig {
   readonly models: ModelChoice[]
+  /** What the agent chose by itself. */
+  readonly defaultModel: string | undefined
   readonly #mode: Setting | undefined
   readonly #model: Setting | undefined
-  readonly #defaultModel: string | undefined
 
-  constructor(agent: ClientContext, sessionId: string, answer: SessionAnswer) {
+  /** @param chosenBefore what the agent chose by itself when the session began: one that loads it may name another one, which somebody chose */
+  constructor(agent: ClientContext, sessionId: string, answer: SessionAnswer, chosenBefore?: string) {
     const option = (category: string): Setting | undefined => {
       const found = selectOf(answer, category)
       return (
@@ -79,8 +81,9 @@ export class SessionConfig {
     }
     this.#mode = option('mode') ?? mode ?? undefined
     this.#model = option('model') ?? model ?? undefined
-    this.#defaultModel = this.#model?.current
     this.models = modelsOf(answer)
+    const isOffered = this.models.length === 0 || this.models.some(({ value }) => value === chosenBefore)
+    this.defaultModel = (isOffered ? chosenBefore : undefined) ?? this.#model?.current
   }
 
   get model(): string {
@@ -108,7 +111,7 @@ export class SessionConfig {
 
   /** @param value undefined: what the agent chose by itself */
   async setModel(value: string | undefined): Promise<void> {
-    const chosen = value ?? this.#defaultModel
+    const chosen = value ?? this.defaultModel
     if (!this.#model || chosen === undefined) throw new Error('The agent does not let its model be chosen.')
     try {
       await change(this.#model, chosen)

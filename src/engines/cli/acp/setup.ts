@@ -15,6 +15,8 @@ export interface AcpState extends CostState {
   sdkSessionId: string
   permissionMode: PermissionMode
   model?: string
+  /** The one that the agent chose by itself; absent in what earlier versions kept. */
+  defaultModel?: string
   /** No turn went well, so the agent may have kept nothing. */
   isFresh: boolean
   /** The agent's own files of the session were seen, so that they can be missed. */
