@@ -76,6 +76,21 @@ t.test('what each agent is told, and that nothing else may say otherwise', async
   t.strictSame(await envOf('opencode', true), {})
 })
 
+t.test('gemini takes no key and no project from an .env of a repository, and its user keeps theirs', async (t) => {
+  const home = t.testdir({ '.env': 'GEMINI_API_KEY=of-the-user', repo: { inner: {} } })
+  const cwd = join(home, 'repo/inner')
+  const told = (env: Record<string, string> = {}) => envOf('gemini', false, { env: { HOME: home, ...env }, cwd })
+  t.strictSame(await told(), { GEMINI_CLI_TRUST_WORKSPACE: 'false' })
+  const none = { GEMINI_API_KEY: '', GOOGLE_API_KEY: '', GOOGLE_CLOUD_PROJECT: '', GOOGLE_CLOUD_LOCATION: '' }
+  for (const folder of ['repo', 'repo/inner']) {
+    writeFileSync(join(home, folder, '.env'), 'GEMINI_API_KEY=of-somebody-else')
+    t.strictSame(await told(), { GEMINI_CLI_TRUST_WORKSPACE: 'false', ...none })
+  }
+  const { GEMINI_API_KEY: _key, ...others } = none
+  t.strictSame(await told({ GEMINI_API_KEY: 'k' }), { GEMINI_CLI_TRUST_WORKSPACE: 'false', ...others })
+  t.strictSame(await envOf('gemini', true, { cwd }), { GEMINI_CLI_TRUST_WORKSPACE: 'true' })
+})
+
 t.test('qwen distrusts the directory, and what its operator set goes on to hold', async (t) => {
   const home = t.testdir({
     'system.json': JSON.stringify({ security: { auth: { useExternal: true } }, ui: { theme: 'x' } }),

@@ -6,6 +6,7 @@ import { opencodeSettings } from './opencode-settings.js'
 import { SNAPSHOT_SOURCES, type SnapshotSources } from './snapshot-sources.js'
 
 import { distrustInCodex } from './workspace/codex.js'
+import { distrustInGemini } from './workspace/gemini.js'
 import { distrustInOpencode } from './workspace/opencode.js'
 import { distrustInQwen } from './workspace/qwen.js'
 import type { UntrustedWorkspace } from './workspace/trust.js'
@@ -272,6 +273,7 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     },
     untrusted: {
       env: { GEMINI_CLI_TRUST_WORKSPACE: 'false' },
+      prepare: distrustInGemini,
       trustedEnv: { GEMINI_CLI_TRUST_WORKSPACE: 'true' },
       withoutMcp: true,
       modes: asking({ acceptEdits: 'default', bypassPermissions: 'default' }),

@@ -1,0 +1,19 @@
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { AgentPlace } from './trust.js'
+
+/** What it takes of a file that it does not trust, where its environment has none of the name: whose account it works for. */
+const TAKEN = ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GOOGLE_CLOUD_PROJECT', 'GOOGLE_CLOUD_LOCATION']
+
+/**
+ * It reads the first `.env` from the working directory upwards also where it trusts nothing there: a session would be told, and paid, to
+ * whoever wrote the repository. A variable that is there, and empty, it leaves alone. One of the user's home is the user's own.
+ */
+export async function distrustInGemini({ env, cwd, configDir }: AgentPlace): Promise<Record<string, string>> {
+  for (let folder = cwd; folder !== env.HOME && folder !== configDir; folder = dirname(folder)) {
+    if (existsSync(join(folder, '.env')))
+      return Object.fromEntries(TAKEN.filter((name) => !env[name]).map((name) => [name, '']))
+    if (folder === dirname(folder)) break
+  }
+  return {}
+}
