@@ -110,7 +110,7 @@ async function takeStep(context: TurnContext, turn: TurnState, signal: AbortSign
   const usage = answer.spent?.usage
   if (usage) {
     turn.usage = addUsage(turn.usage, usage)
-    state.totals.costUsd += answer.spent?.reportedCostUsd ?? costOf(usage, context.prices[modelId])
+    state.totals.costUsd += answer.spent?.reportedCostUsd ?? costOf(usage, context.prices, modelId)
   }
   if (!isComplete) {
     const kept = partialMessage(answer.blocks)

@@ -11,7 +11,9 @@ export interface ModelPrice {
 }
 
 /** @returns US dollars; 0 for a model without a price */
-export function costOf(usage: TokenUsage, price: ModelPrice | undefined): number {
+export function costOf(usage: TokenUsage, prices: Readonly<Record<string, ModelPrice>>, model: string): number {
+  // a caller may name any model, also one that every object has a member of
+  const price = Object.hasOwn(prices, model) ? prices[model] : undefined
   if (!price) return 0
   const perMillion =
     usage.inputTokens * price.input +

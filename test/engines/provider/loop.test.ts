@@ -326,6 +326,16 @@ t.test('cost comes from the price table and maxBudgetUsd bounds the session', as
   t.match(await host.turn(2), { subtype: 'error_max_budget_usd', numTurns: 2 }, 'no model call is left')
 })
 
+t.test('a model whose name every object has a member of has no price', async (t) => {
+  const { url } = await startModelEndpoint(t)
+  const engine = providerEngine({ prices: { fake: { input: 1000, output: 2000 } } })
+  const provider = { id: 'openai-compatible', baseUrl: url }
+  const { runner, host } = await open(engine, { provider, config: { model: 'constructor' } })
+  t.teardown(() => runner.close())
+  runner.send('ping')
+  t.match(await host.turn(), { subtype: 'success', totalCostUsd: 0 })
+})
+
 t.test('a cost that the provider tells wins over the table', async (t) => {
   const { url } = await startModelEndpoint(t)
   const engine = providerEngine({ prices: { fake: { input: 1000, output: 2000 } } })
