@@ -18,6 +18,8 @@ export interface McpTool {
 
 /** For the handshake, and as long again for the list of tools. */
 const CONNECT_TIMEOUT_MS = 15_000
+/** For a server to hear that a session has ended. */
+const GOODBYE_MS = 2_000
 
 /** @throws when a server does not list its tools in time */
 export const listedInTime = <Tools>(tools: PromiseLike<Tools>, clock: Clock): Promise<Tools> =>
@@ -120,7 +122,12 @@ export class McpLink implements McpToolSource {
   async #letGo(): Promise<void> {
     const client = this.#client
     this.#client = undefined
-    await client?.close().catch(() => {})
+    if (client)
+      await within(
+        GOODBYE_MS,
+        client.close().catch(() => {}),
+        { clock: this.#clock },
+      )
   }
 }
 

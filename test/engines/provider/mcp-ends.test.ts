@@ -3,7 +3,9 @@ import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import t from 'tap'
 import { type ProviderEngineOptions, providerEngine } from '../../../src/engines/provider/index.js'
+import { deferred } from '../../../src/lib/deferred.js'
 import { stdioServer } from '../../fixtures/mcp-server.js'
+import { VirtualClock } from '../../fixtures/virtual-clock.js'
 import { open } from './host.js'
 
 type TapTest = typeof t
@@ -27,15 +29,18 @@ const toolResult = (text: string) => ({ content: [{ type: 'text', text }] })
 /**
  * An MCP server by hand, with a tool that it answers the second time.
  * @param onCall what it does the first time
+ * @param isMute it does not answer a session that leaves
  */
 async function serve(
   t: Pick<TapTest, 'teardown'>,
   type: 'http' | 'sse',
   onCall: (response: ServerResponse) => void,
-): Promise<{ type: 'http' | 'sse'; url: string; calls: () => number; forget: () => void }> {
+  isMute = false,
+): Promise<{ type: 'http' | 'sse'; url: string; calls: () => number; forget: () => void; leaving: Promise<void> }> {
   let told: ServerResponse | undefined
   let calls = 0
   let sessions = 1
+  const leaving = deferred()
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
     if (request.method === 'GET') {
       if (type === 'http') return response.writeHead(405).end()
@@ -44,6 +49,10 @@ async function serve(
     }
     const asked = request.method === 'POST' ? ((await json(request)) as Asked) : { method: 'DELETE' }
     const known = request.headers['mcp-session-id']
+    if (asked.method === 'DELETE') {
+      leaving.resolve()
+      return isMute || response.writeHead(200).end()
+    }
     if (type === 'http' && asked.method !== 'initialize' && known !== `s${sessions}`)
       return response.writeHead(404).end()
     if (asked.method === 'tools/call' && calls++ === 0) {
@@ -65,7 +74,7 @@ async function serve(
     server.close()
   })
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-  return { type, url, calls: () => calls, forget: () => void sessions++ }
+  return { type, url, calls: () => calls, forget: () => void sessions++, leaving: leaving.promise }
 }
 
 async function session(t: Pick<TapTest, 'teardown' | 'match'>, things: HostMcpServer) {
@@ -111,4 +120,15 @@ t.test('a server that has ended is started again with the next call', async (t) 
   const call = await session(t, stdioServer)
   t.match(await call('leave'), { isError: true, content: 'Connection closed' })
   t.match(await call('echo', { words: 'hello' }), { content: 'hello\nagain', isError: false })
+})
+
+t.test('a server that does not answer a session that leaves keeps nobody waiting', async (t) => {
+  const server = await serve(t, 'http', (response) => response.end(), true)
+  const clock = new VirtualClock()
+  const things = { type: 'http' as const, url: server.url }
+  const { runner } = await open(providerEngine({ clock, mcpServers: { things } }), { provider: { id: 'demo' } })
+  const closed = runner.close()
+  await server.leaving
+  await clock.advance(2_000)
+  await closed
 })
