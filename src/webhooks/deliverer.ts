@@ -48,8 +48,8 @@ export interface DelivererOptions {
 
 interface Lane {
   waiting: Delivery[]
-  /** While another process has what comes before: how many that were taken over from it stand in front. */
-  heldUp: { taken: number } | undefined
+  /** How many that were taken over from other processes stand in front; undefined once it has begun. */
+  taken: number | undefined
   /** What the lane is held up by, when it waits between two attempts. */
   pause: { timer: Timer; go(): void } | undefined
 }
@@ -77,8 +77,8 @@ export class WebhookDeliverer {
   readonly #outlasts: boolean
   readonly #persistence: Persistence
   readonly #lanes = new Map<string, Lane>()
-  /** That are this one's to make by now, and not taken up yet. */
-  readonly #expected = new Set<string>()
+  /** Whose deliveries are this one's to make by now, and how many times they are still to be taken up. */
+  readonly #expected = new Map<string, number>()
   readonly #gone: GoneTargets
   readonly #attempts: Attempts
   readonly #stop = new AbortController()
@@ -143,9 +143,9 @@ export class WebhookDeliverer {
     await this.#goOn(await this.#outbox.list(undefined, this.#onUnreadable), takeOver)
   }
 
-  /** Nothing is told in these lanes before `takeUp` is called with them. */
+  /** Nothing is told in these lanes before `takeUp` is called with them, as many times as this. */
   expect(lanes: readonly string[]): void {
-    for (const lane of lanes) this.#expected.add(lane)
+    for (const lane of lanes) this.#expected.set(lane, (this.#expected.get(lane) ?? 0) + 1)
   }
 
   /**
@@ -154,11 +154,19 @@ export class WebhookDeliverer {
    * @param takeOver as `restore` is given it, which is the default; may be told again of what is here already
    * @throws what the outbox throws
    */
-  async takeUp(lanes: readonly string[], takeOver = this.#takeOver): Promise<void> {
+  async takeUp(lanes: readonly string[], takeOver?: (kept: LeftDelivery) => void): Promise<void> {
     if (lanes.length === 0) return
+    await this.#takeUp(lanes, takeOver)
+    for (const lane of lanes) {
+      const times = (this.#expected.get(lane) ?? 0) - 1
+      if (times > 0) this.#expected.set(lane, times)
+      else this.#expected.delete(lane)
+    }
+  }
+
+  async #takeUp(lanes: readonly string[], takeOver = this.#takeOver): Promise<void> {
     await this.#gone.learn()
     await this.#goOn(await this.#outbox.list(lanes, this.#onUnreadable), takeOver)
-    for (const lane of lanes) this.#expected.delete(lane)
   }
 
   readonly #onUnreadable = (err: Error): void => this.#logger.error({ err }, 'a webhook delivery cannot be made')
@@ -246,12 +254,12 @@ export class WebhookDeliverer {
     }
     const known = this.#lanes.get(laneId)
     if (known) {
-      if (isTaken && known.heldUp) known.waiting.splice(known.heldUp.taken++, 0, delivery)
+      if (isTaken && known.taken !== undefined) known.waiting.splice(known.taken++, 0, delivery)
       else known.waiting.push(delivery)
       if (known.waiting.length > MAX_WAITING) this.#makeRoom(laneId, known)
       return
     }
-    const lane: Lane = { waiting: [delivery], heldUp: undefined, pause: undefined }
+    const lane: Lane = { waiting: [delivery], taken: isTaken ? 1 : 0, pause: undefined }
     this.#lanes.set(laneId, lane)
     void this.#run(laneId, lane)
   }
@@ -264,7 +272,7 @@ export class WebhookDeliverer {
     const index = progress >= 0 ? progress : droppable('normal')
     const [dropped] = index >= 0 ? lane.waiting.splice(index, 1) : []
     if (!dropped) return
-    if (lane.heldUp && index < lane.heldUp.taken) lane.heldUp.taken--
+    if (lane.taken !== undefined && index < lane.taken) lane.taken--
     this.#waiting.leave(dropped.target)
     this.#lose(laneId, dropped, 'dropped')
     this.#settle(laneId, dropped.id)
@@ -274,6 +282,7 @@ export class WebhookDeliverer {
   async #run(laneId: string, lane: Lane): Promise<void> {
     this.#running++
     const mayBegin = this.#outbox.isHeldUp ? await this.#turnOf(laneId, lane) : true
+    if (mayBegin) lane.taken = undefined
     for (let next = lane.waiting[0]; mayBegin && next; next = lane.waiting[0]) {
       if (!(await this.#finish(laneId, lane, next))) break
       this.#settle(laneId, next.id)
@@ -287,16 +296,15 @@ export class WebhookDeliverer {
 
   /** Waits while another process has what comes before in that lane. @returns false when the lane is left to the next process */
   async #turnOf(laneId: string, lane: Lane): Promise<boolean> {
-    for (;;) {
+    for (let wasHeldUp = false; ; ) {
       try {
         const isHeldUp = await this.#outbox.isHeldUp!(laneId)
         if (!isHeldUp && !this.#expected.has(laneId)) {
           // what came before may be this one's by now
-          if (lane.heldUp) await this.takeUp([laneId])
-          lane.heldUp = undefined
+          if (wasHeldUp) await this.#takeUp([laneId])
           return true
         }
-        lane.heldUp ??= { taken: 0 }
+        wasHeldUp = true
       } catch (error) {
         this.#logger.warn({ err: toError(error) }, 'the outbox of webhook deliveries failed')
       }

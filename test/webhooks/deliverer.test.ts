@@ -313,3 +313,49 @@ t.test('what another process left goes first also where the lane is full and som
   )
   t.ok(firstOwn > 0)
 })
+
+for (const first of [['first'], []])
+  t.test(
+    `a lane of two dead processes waits until what both have left is taken up: ${first.length} and 1`,
+    async (t) => {
+      let mine: KeptDelivery[] = []
+      const left = (id: string): KeptDelivery => ({
+        ...{ id, lane: 'lane' },
+        delivery: { type: 'job_progress', payload: {}, origin: { kind: 'job', url: '' }, importance: 'normal' },
+      })
+      let onListed = () => {}
+      const outbox: DeliveryOutbox = {
+        ...createMemoryDeliveryOutbox(),
+        async list(lanes) {
+          const listed = mine
+          if (lanes) onListed()
+          return listed
+        },
+        async remove(_lane, id) {
+          mine = mine.filter((one) => one.id !== id)
+        },
+        isHeldUp: async () => false,
+      }
+      const { sink, clock, send, restore, deliverer, idle } = await deliveryWorld(t, { outbox })
+      await restore()
+      mine = first.map(left)
+      // the other one is taken over while the first is read
+      onListed = () => {
+        deliverer.expect(['lane'])
+        mine = [...mine, left('next')]
+        onListed = () => {}
+      }
+      deliverer.expect(['lane'])
+      await deliverer.takeUp(['lane'])
+      send('lane', { id: 'own' })
+      await clock.advance(250)
+      await new Promise(setImmediate)
+      await deliverer.takeUp(['lane'])
+      await clock.advance(250)
+      await idle()
+      t.same(
+        sink.received.map(({ headers }) => headers['webhook-id']),
+        [...first, 'next', 'own'],
+      )
+    },
+  )
