@@ -420,7 +420,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   #finish(as: 'failed' | 'closed', reason: SessionClosedReason, told?: SessionEventOf<'session_error'>): void {
     if (this.ended) return
     const { link, world, log, midTurn } = this
-    this.become({ is: 'ended', as })
+    this.become({ is: 'ended', as, inTurn: this.inTurn })
     this.goingLook?.cancel()
     if (this.writer) this.midTurn = undefined
     this.inTurn = false

@@ -171,3 +171,31 @@ for (const [what, end] of [
     t.match(told, ['e2'])
     t.match(sink.received, [{ body: { executionId: 'e2' } }])
   })
+
+t.test('nobody is told of work of a job that was canceled before it was written down', async (t) => {
+  const told: string[] = []
+  const onDispatch = ({ executionId }: ExecutionDispatch) => void told.push(executionId)
+  const executions = { tools: [], onDispatch }
+  const { gateway, registry, engine, journal } = await buildJournaled(t, { queue: {}, script: native, executions })
+  const queue = gateway.queue!
+  const begun = async () => {
+    const before = engine.runners.length
+    const { id } = await queue.submit({ session: { cwd: SOME_CWD, prompt: 'go' } })
+    await until(() => engine.runners.length > before && engine.last.sent.length === 1)
+    const { sessionId } = engine.last.context
+    await (await registry.open(sessionId, UNLIMITED)).durable()
+    return { id, sessionId, host: engine.last.host }
+  }
+  const vain = await begun()
+  journal.hold()
+  const deferred = vain.host.deferExecution({ executionId: 'e1', toolName: 'deploy' })
+  const canceled = queue.cancel(vain.id)
+  await until(() => registry.here(vain.sessionId)?.status === 'closed')
+  journal.release()
+  await deferred
+  t.match(await canceled, { status: 'canceled' })
+  const next = await begun()
+  await next.host.deferExecution({ executionId: 'e2', toolName: 'deploy' })
+  await until(() => told.includes('e2'))
+  t.same(told, ['e2'])
+})

@@ -74,7 +74,8 @@ export class Deferring {
     // once the engine knows that it was taken, so that a result may come from inside the dispatch
     setImmediate(() => {
       // an engine that has ended its turn since, and a job's session with it, wants the work done all the same
-      const isCutOff = session.writer?.removed || (!session.ended && !executions.has(executionId))
+      const isLeft = session.life.is === 'ended' && session.life.inTurn === false
+      const isCutOff = session.writer?.removed || (!isLeft && !executions.has(executionId))
       // an agent that lost its patience with the storage may have called again
       if (isCutOff || takenBack?.aborted) dispatch.withdraw()
       else dispatch.send()

@@ -15,7 +15,7 @@ import type { RunnerLink } from './runner-link.js'
  * - *asleep*: no engine, and everything is kept that it goes on from. With `parkedSince` it waits for a result or an answer, and is shown
  *   as `parked`; without, the next command wakes it, and it is shown as `idle`.
  * - *waking*: an engine was built again. In the middle of a turn it takes what is said to the session as soon as it is there.
- * - *ended*: no event will follow, but for the log's readers.
+ * - *ended*: no event will follow, but for the log's readers. `inTurn` says whether that cut off a turn, if this process has seen it.
  *
  * `snapshot` is what the next engine goes on from: of a parked session it is in the journal alone.
  */
@@ -26,7 +26,7 @@ export type Life =
   | { readonly is: 'leaving'; readonly snapshot: RunnerSnapshot | undefined; readonly parks: boolean }
   | { readonly is: 'asleep'; readonly parkedSince?: number; readonly snapshot?: RunnerSnapshot | undefined }
   | { readonly is: 'waking'; readonly link: RunnerLink; readonly inTurn: boolean }
-  | { readonly is: 'ended'; readonly as: 'failed' | 'closed' }
+  | { readonly is: 'ended'; readonly as: 'failed' | 'closed'; readonly inTurn?: boolean }
 
 /** What it can come to be from each. */
 export const NEXT: Readonly<Record<Life['is'], readonly Life['is'][]>> = {
