@@ -172,7 +172,7 @@ export class Channels {
       ...{ guard: pushGuard, channel: name, goneStatuses: PUSH_GONE, maxWaiting: MAX_WAITING_PUSH },
       slot: `push ${owner ?? principal}`,
       onGone: () => {
-        subscriptions.forget(id).catch((error) => {
+        subscriptions.forget({ id, createdAt }).catch((error) => {
           logger.warn({ err: toError(error), subscription: id }, 'a subscription that is gone could not be removed')
         })
       },

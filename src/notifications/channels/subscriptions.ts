@@ -121,9 +121,12 @@ export class PushSubscriptions {
     })
   }
 
-  /** Its push service says that there is no such browser any more. */
-  forget(id: string): Promise<void> {
-    return this.#lock.run('', () => this.#remove(id))
+  /** Its push service says that there is no such browser any more; one that has subscribed anew since stays. */
+  forget({ id, createdAt }: Pick<KeptSubscription, 'id' | 'createdAt'>): Promise<void> {
+    return this.#lock.run('', async () => {
+      await this.#refreshed()
+      if (this.#byId.get(id)?.createdAt === createdAt) await this.#remove(id)
+    })
   }
 
   async #remove(id: string): Promise<void> {
