@@ -30,11 +30,16 @@ export const listedInTime = <Tools>(tools: PromiseLike<Tools>, clock: Clock): Pr
     },
   })
 
+type Client = Awaited<ReturnType<typeof createMCPClient>>
+
 interface Connection {
-  readonly tools: Record<string, McpTool>
-  /** Whether nothing more can be asked in it. */
-  isOver(): boolean
-  end(): void
+  tools: Record<string, McpTool>
+  /** Nothing more is asked in it. */
+  isOver: boolean
+  /** How many calls wait for their answer in it. */
+  waiting: number
+  /** What is waited for comes no more then. */
+  leave(): void
 }
 
 /** A session's way to a server, which is taken anew with the next call where it was lost: servers are restarted while sessions go on. */
@@ -43,8 +48,8 @@ export class McpLink implements McpToolSource {
   readonly #clock: Clock
   #opening: Promise<Connection> | undefined
   #current: Connection | undefined
-  /** Also of a connection whose tools are not known yet. */
-  #client: Awaited<ReturnType<typeof createMCPClient>> | undefined
+  /** Also of a connection whose tools are not known yet, or that waits for its last answers. */
+  readonly #clients = new Set<Client>()
   #isClosed = false
 
   constructor(server: McpServerConfig, clock: Clock) {
@@ -63,7 +68,7 @@ export class McpLink implements McpToolSource {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    await this.#letGo()
+    await Promise.all([...this.#clients].map((client) => this.#letGo(client)))
   }
 
   async #call(name: string, ...given: Parameters<McpTool['execute']>): Promise<unknown> {
@@ -71,17 +76,22 @@ export class McpLink implements McpToolSource {
       const connection = await this.#connection()
       const tool = connection.tools[name]
       if (!tool) throw new Error(`The server has no tool ${name} any more.`)
+      connection.waiting += 1
       try {
         return await tool.execute(...given)
       } catch (error) {
         if (isAgain || !isUnknownSession(error)) throw error
-        connection.end()
+        connection.isOver = true
+      } finally {
+        connection.waiting -= 1
+        // before that another call would not learn that it can be made again, too
+        if (connection.isOver && connection.waiting === 0) connection.leave()
       }
     }
   }
 
   #connection(): Promise<Connection> {
-    if (this.#current && !this.#current.isOver()) return Promise.resolve(this.#current)
+    if (this.#current && !this.#current.isOver) return Promise.resolve(this.#current)
     this.#opening ??= this.#open().finally(() => {
       this.#opening = undefined
     })
@@ -90,39 +100,44 @@ export class McpLink implements McpToolSource {
 
   async #open(): Promise<Connection> {
     if (this.#isClosed) throw new Error('The session has ended.')
-    void this.#letGo()
-    let isOver = false
+    let client: Client | undefined
+    const leave = () => {
+      if (client) void this.#letGo(client)
+    }
+    const connection: Connection = { tools: {}, isOver: false, waiting: 0, leave }
     const end = () => {
-      isOver = true
-      // what is waited for comes no more
-      void this.#letGo()
+      connection.isOver = true
+      leave()
     }
     const transport = transportTo(this.#server, end)
-    const client = await createMCPClient({
+    client = await createMCPClient({
       transport,
       clientName: 'session-gateway',
       initializationOptions: { timeout: CONNECT_TIMEOUT_MS },
       onUncaughtError: () => {},
     })
-    this.#client = client
-    if (this.#isClosed) await this.#letGo()
+    this.#clients.add(client)
+    if (this.#isClosed) leave()
     if (transport instanceof StdioTransport) {
       const tell = transport.onclose
       transport.onclose = () => {
-        isOver = true
         tell?.()
+        end()
       }
     }
-    const tools = await listedInTime(client.tools() as PromiseLike<Record<string, McpTool>>, this.#clock)
-    this.#current = { tools, isOver: () => isOver, end }
-    return this.#current
+    try {
+      connection.tools = await listedInTime(client.tools() as PromiseLike<Record<string, McpTool>>, this.#clock)
+    } catch (error) {
+      leave()
+      throw error
+    }
+    this.#current = connection
+    return connection
   }
 
   /** Never rejects. */
-  async #letGo(): Promise<void> {
-    const client = this.#client
-    this.#client = undefined
-    if (client)
+  async #letGo(client: Client): Promise<void> {
+    if (this.#clients.delete(client))
       await within(
         GOODBYE_MS,
         client.close().catch(() => {}),

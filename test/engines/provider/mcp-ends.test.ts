@@ -27,7 +27,8 @@ const stream = (response: ServerResponse) => response.writeHead(200, { 'content-
 const toolResult = (text: string) => ({ content: [{ type: 'text', text }] })
 
 /**
- * An MCP server by hand, with a tool that it answers the second time.
+ * An MCP server by hand, with a tool that it answers the second time. Of several calls of a session that it knows no more it says so of the
+ * first at once, and of the others when that was made again.
  * @param onCall what it does the first time
  * @param isMute it does not answer a session that leaves
  */
@@ -40,7 +41,9 @@ async function serve(
   let told: ServerResponse | undefined
   let calls = 0
   let sessions = 1
+  let strangers = 0
   const leaving = deferred()
+  const calledAgain = deferred()
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
     if (request.method === 'GET') {
       if (type === 'http') return response.writeHead(405).end()
@@ -53,12 +56,15 @@ async function serve(
       leaving.resolve()
       return isMute || response.writeHead(200).end()
     }
-    if (type === 'http' && asked.method !== 'initialize' && known !== `s${sessions}`)
+    if (type === 'http' && asked.method !== 'initialize' && known !== `s${sessions}`) {
+      if (strangers++ > 0) await calledAgain.promise
       return response.writeHead(404).end()
+    }
     if (asked.method === 'tools/call' && calls++ === 0) {
       if (type === 'sse') response.writeHead(202).end()
       return onCall(type === 'sse' ? told! : stream(response))
     }
+    if (asked.method === 'tools/call' && strangers > 0) calledAgain.resolve()
     const result = asked.method === 'tools/call' ? toolResult('here I am') : resultOf(asked)
     const said = JSON.stringify({ jsonrpc: '2.0', id: asked.id, result })
     if (type === 'http' && asked.id !== undefined)
@@ -84,8 +90,9 @@ async function session(t: Pick<TapTest, 'teardown' | 'match'>, things: HostMcpSe
   t.teardown(() => runner.close())
   t.match(host.of('system_init')[0]?.mcpServers, [{ name: 'things', status: 'connected' }])
   let turns = 0
-  return async (tool: string, input = {}) => {
-    runner.send(`@@${JSON.stringify([{ tools: [{ tool: `mcp__things__${tool}`, input }] }, { text: 'went on' }])}@@`)
+  return async (tool: string, input = {}, times = 1) => {
+    const tools = Array.from({ length: times }, () => ({ tool: `mcp__things__${tool}`, input }))
+    runner.send(`@@${JSON.stringify([{ tools }, { text: 'went on' }])}@@`)
     t.match(await host.turn(++turns), { subtype: 'success', result: 'went on' })
     return Object.values(host.results).at(-1)!
   }
@@ -114,6 +121,16 @@ t.test('a server that knows its session no more is asked anew', async (t) => {
   server.forget()
   t.match(await call('slow'), { content: 'here I am', isError: false })
   t.equal(server.calls(), 2)
+})
+
+t.test('of several calls at once that a server does not know each is made again', async (t) => {
+  const server = await serve(t, 'http', (response) => response.end(event('message', '{}')))
+  const call = await session(t, { type: 'http', url: server.url })
+  await call('slow')
+  server.forget()
+  t.match(await call('slow', {}, 2), { content: 'here I am', isError: false })
+  t.equal(server.calls(), 3, 'both were made again')
+  t.match(await call('slow'), { content: 'here I am', isError: false })
 })
 
 t.test('a server that has ended is started again with the next call', async (t) => {
