@@ -77,10 +77,19 @@ t.test('what each agent is told, and that nothing else may say otherwise', async
 })
 
 t.test('gemini takes no key and no project from an .env of a repository, and its user keeps theirs', async (t) => {
-  const home = t.testdir({ '.env': 'GEMINI_API_KEY=of-the-user', repo: { inner: {} } })
+  const dir = t.testdir({
+    home: { '.env': 'GEMINI_API_KEY=of-the-user', repo: { inner: {} } },
+    link: t.fixture('symlink', 'home'),
+  })
+  const home = join(dir, 'home')
   const cwd = join(home, 'repo/inner')
   const told = (env: Record<string, string> = {}) => envOf('gemini', false, { env: { HOME: home, ...env }, cwd })
   t.strictSame(await told(), { GEMINI_CLI_TRUST_WORKSPACE: 'false' })
+  t.strictSame(
+    await told({ HOME: join(dir, 'link') }),
+    { GEMINI_CLI_TRUST_WORKSPACE: 'false' },
+    'whatever their home is called',
+  )
   const none = { GEMINI_API_KEY: '', GOOGLE_API_KEY: '', GOOGLE_CLOUD_PROJECT: '', GOOGLE_CLOUD_LOCATION: '' }
   for (const folder of ['repo', 'repo/inner']) {
     writeFileSync(join(home, folder, '.env'), 'GEMINI_API_KEY=of-somebody-else')
