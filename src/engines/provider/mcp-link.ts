@@ -146,8 +146,14 @@ export class McpLink implements McpToolSource {
   }
 }
 
-/** Of the protocol: the server was started anew, or has let the session go. It has not looked at the call. */
-const isUnknownSession = (error: unknown): boolean => (error as { statusCode?: unknown } | null)?.statusCode === 404
+/**
+ * The server was started anew, or has let the session go: it has not looked at the call. The protocol wants 404; many servers, those of older
+ * SDKs among them, say 400 and a sentence about it.
+ */
+function isUnknownSession(error: unknown): boolean {
+  const { statusCode, responseBody } = (error ?? {}) as { statusCode?: unknown; responseBody?: unknown }
+  return statusCode === 404 || (statusCode === 400 && /session|not initialized/i.test(String(responseBody)))
+}
 
 function transportTo(server: McpServerConfig, onListenEnd: () => void) {
   if ('url' in server)

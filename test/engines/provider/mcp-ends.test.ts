@@ -37,10 +37,17 @@ async function serve(
   type: 'http' | 'sse',
   onCall: (response: ServerResponse) => void,
   isMute = false,
-): Promise<{ type: 'http' | 'sse'; url: string; calls: () => number; forget: () => void; leaving: Promise<void> }> {
+): Promise<{
+  type: 'http' | 'sse'
+  url: string
+  calls: () => number
+  forget: (status?: number, said?: string) => void
+  leaving: Promise<void>
+}> {
   let told: ServerResponse | undefined
   let calls = 0
   let sessions = 1
+  let refusal = { status: 404, said: '' }
   let strangers = 0
   const leaving = deferred()
   const calledAgain = deferred()
@@ -58,7 +65,7 @@ async function serve(
     }
     if (type === 'http' && asked.method !== 'initialize' && known !== `s${sessions}`) {
       if (strangers++ > 0) await calledAgain.promise
-      return response.writeHead(404).end()
+      return response.writeHead(refusal.status).end(refusal.said)
     }
     if (asked.method === 'tools/call' && calls++ === 0) {
       if (type === 'sse') response.writeHead(202).end()
@@ -80,7 +87,11 @@ async function serve(
     server.close()
   })
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-  return { type, url, calls: () => calls, forget: () => void sessions++, leaving: leaving.promise }
+  const forget = (status = 404, said = '') => {
+    sessions++
+    refusal = { status, said }
+  }
+  return { type, url, calls: () => calls, forget, leaving: leaving.promise }
 }
 
 async function session(t: Pick<TapTest, 'teardown' | 'match'>, things: HostMcpServer) {
@@ -114,13 +125,26 @@ for (const type of ['http', 'sse'] as const)
       t.match(await call('slow'), { content: 'here I am', isError: false })
     })
 
-t.test('a server that knows its session no more is asked anew', async (t) => {
+for (const [status, said] of [
+  [404, ''],
+  [400, 'Bad Request: No valid session ID provided'],
+] as const)
+  t.test(`a server that knows its session no more, and says so by ${status}, is asked anew`, async (t) => {
+    const server = await serve(t, 'http', (response) => response.end(event('message', '{}')))
+    const call = await session(t, { type: 'http', url: server.url })
+    await call('slow')
+    server.forget(status, said)
+    t.match(await call('slow'), { content: 'here I am', isError: false })
+    t.equal(server.calls(), 2)
+  })
+
+t.test('a server that takes no call for another reason is not asked again', async (t) => {
   const server = await serve(t, 'http', (response) => response.end(event('message', '{}')))
   const call = await session(t, { type: 'http', url: server.url })
   await call('slow')
-  server.forget()
-  t.match(await call('slow'), { content: 'here I am', isError: false })
-  t.equal(server.calls(), 2)
+  server.forget(400, 'Bad Request: too long')
+  t.match(await call('slow'), { content: /too long/, isError: true })
+  t.equal(server.calls(), 1)
 })
 
 t.test('of several calls at once that a server does not know each is made again', async (t) => {
