@@ -114,6 +114,8 @@ t.test('in plan mode nothing is changed, whatever is allowed', async (t) => {
     ['Bash', { command: "find . ''-d*" }],
     ['Bash', { command: 'find . "-"delet?' }],
     ['Bash', { command: "find . 'a'* -name 'b'" }],
+    // no pipe
+    ['Bash', { command: "find . '| ls ' -d*" }],
     ['Bash', {}],
   ]
   for (const [tool, input] of changing) t.ok(await denied(tool, input), JSON.stringify([tool, input]))
