@@ -14,7 +14,7 @@ export interface Peers extends Pick<Cluster, 'others'> {
 }
 
 /** What a node holds in memory that another one may have changed. */
-export const CHANGES = ['notifications', 'signIns', 'subscriptions', 'inbox'] as const
+const CHANGES = ['notifications', 'signIns', 'subscriptions', 'inbox'] as const
 export type Change = (typeof CHANGES)[number]
 
 /** What one node tells another. */

@@ -17,7 +17,7 @@ const SAVE_MS = 60_000
 const MAX_OF_ONE = 50
 const MAX_USER_AGENT = 300
 /** The name of the key whose digest tells this gateway's cookies from those of others on the same host. */
-export const SIGN_IN_KEY = 'sign-ins'
+const SIGN_IN_KEY = 'sign-ins'
 
 export interface SignInOptions {
   /** A sign-in that is not used for so long ends. */

@@ -21,7 +21,7 @@ export const hashToken = (token: string): string => createHash('sha256').update(
 export const generateToken = (): string => TOKEN_PREFIX + randomBytes(32).toString('base64url')
 
 /** When a token stops working, in epoch milliseconds; `NaN` when it cannot be read. */
-export const expiryOf = ({ expiresAt }: Pick<ConfigToken, 'expiresAt'>): number =>
+const expiryOf = ({ expiresAt }: Pick<ConfigToken, 'expiresAt'>): number =>
   typeof expiresAt === 'string' ? Date.parse(expiresAt) : (expiresAt ?? Infinity)
 
 /** What the schema cannot say about tokens: names and hashes are unique, dates are dates. */

@@ -55,7 +55,7 @@ export const session: SessionInfo = {
   meta: { ticket: 7 },
 }
 
-export const event: SessionEvent = {
+const event: SessionEvent = {
   seq: 12,
   ts: AT + 2_000,
   type: 'permission_requested',

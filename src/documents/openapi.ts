@@ -53,7 +53,7 @@ const STREAMS: Record<NonNullable<Operation['stream']>['frames'], TSchema> = {
 }
 
 /** How callers may show who they are; which of them is understood, the host decides. */
-export const SECURITY_SCHEMES = {
+const SECURITY_SCHEMES = {
   bearer: { type: 'http', scheme: 'bearer', description: 'A token, as the operator issued it.' },
   cookie: { type: 'apiKey', in: 'cookie', name: 'session', description: "A cookie of the host's own sign-in." },
 }

@@ -95,7 +95,7 @@ export type JobPatch = { [F in Patched]?: StoredJob[F] | undefined }
 /** What is still noted about a job that is over. */
 export const lastNotes = ({ notes }: StoredJob): JobNotes | undefined => notes?.sessions && { sessions: notes.sessions }
 
-export const NO_JOB_USAGE: JobUsage = {
+const NO_JOB_USAGE: JobUsage = {
   tokens: 0,
   inputTokens: 0,
   outputTokens: 0,

@@ -13,7 +13,7 @@ const UNDECODABLE = '\ufffd'
  * Why a directory is refused. `outside` says nothing about what exists there; the other three are about paths that are inside, or
  * no paths at all.
  */
-export type PathRefusal = 'invalid' | 'outside' | 'missing' | 'not-a-directory'
+type PathRefusal = 'invalid' | 'outside' | 'missing' | 'not-a-directory'
 export type Refused = { ok: false; reason: PathRefusal }
 export type PathResult = { ok: true; path: string } | Refused
 

@@ -1,19 +1,14 @@
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { AgentRow } from '../engines/cli/agent-table.js'
-import { unaskedEnvironment } from '../engines/cli/environment.js'
+import { CONFIG_DIR_ENV, type Environment, unaskedEnvironment } from '../engines/cli/environment.js'
 import type { SessionRunnerConfig } from '../engines/runner.js'
 import { comparablePath } from './config-dir.js'
-
-/** The gateway's own name for the variable, whichever agent runs. */
-export const CONFIG_DIR_ENV = 'AGENT_CONFIG_DIR'
-
-type Env = Readonly<Record<string, string | undefined>>
 
 export interface PinOptions {
   /** The agent that runs the profile. */
   agentRow: Pick<AgentRow, 'name' | 'env' | 'inheritedEnv' | 'configDirEnv' | 'configDirEnvToo' | 'defaultConfigDir'>
   /** The gateway's own environment, under what the config's `env` sets or, by `undefined`, takes away. */
-  env: Env
+  env: Environment
   /** The user's home directory, where the session's environment names none. */
   home: string
 }
@@ -35,7 +30,7 @@ export function pinConfigDir(
   if (configDir === undefined || profile.engine !== 'cli') return config
   const { agentRow } = options
   // what of the gateway's does not reach the agent leads it nowhere
-  const env: Env = { ...unaskedEnvironment(agentRow, options.env), ...config.env }
+  const env: Environment = { ...unaskedEnvironment(agentRow, options.env), ...config.env }
   const target = comparablePath(configDir)
   const isTarget = (path: string | undefined) => Boolean(path) && comparablePath(path!) === target
 

@@ -18,7 +18,7 @@ import type { Sharing } from './sharing.js'
 /**
  * A session, to those whom it only names itself to: they are given the `Session`, and know what it is; the world of a session need not.
  */
-export interface SessionRef {
+interface SessionRef {
   readonly id: string
 }
 

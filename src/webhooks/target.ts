@@ -36,7 +36,7 @@ export interface WebhookTarget {
 export type WriteRequest = (now: number) => WrittenRequest
 
 /** A request as it is sent; names of headers in lower case. */
-export interface WrittenRequest {
+interface WrittenRequest {
   headers: Record<string, string>
   body: Buffer
 }

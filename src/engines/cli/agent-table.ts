@@ -56,7 +56,7 @@ export interface AgentRow {
   readonly modesUnknown?: boolean
 }
 
-export type AgentModes = Readonly<Partial<Record<PermissionMode, AgentMode>>>
+type AgentModes = Readonly<Partial<Record<PermissionMode, AgentMode>>>
 
 /** How an agent is brought into one of our permission modes. */
 export interface AgentMode {
@@ -67,7 +67,7 @@ export interface AgentMode {
 }
 
 /** Where an agent's credentials come from, in the order in which the agent takes them. */
-export interface CredentialSources {
+interface CredentialSources {
   /** Variables that hold an API key. */
   readonly apiKeyEnv: readonly string[]
   /** A file of the config directory that holds a login; `oauth` is a dotted path that is set when it is a subscription's. */

@@ -6,7 +6,8 @@ import { type AgentRow, DEFAULT_AGENT } from './agent-table.js'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-const CONFIG_DIR_ENV = 'AGENT_CONFIG_DIR'
+/** The gateway's own name for the variable, whichever agent runs. */
+export const CONFIG_DIR_ENV = 'AGENT_CONFIG_DIR'
 const OAUTH_TOKEN_ENV = 'AGENT_OAUTH_TOKEN'
 
 /** What every program needs to find itself at home. Credentials are not here: an agent's own are named by its row. */

@@ -11,7 +11,7 @@ import { leash } from './leash.js'
 import { PROCESS_MARK } from './markers.js'
 
 /** How long an agent has between the request to end and its end. */
-export const STOP_GRACE_MS = 5_000
+const STOP_GRACE_MS = 5_000
 const LAST_WORDS_MS = 1_000
 /** What it said may arrive after its exit; a child that it left behind may keep the pipes open for ever. */
 const TRAILING_MS = 250

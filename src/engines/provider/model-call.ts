@@ -37,7 +37,7 @@ export interface ModelToolCall {
   problem?: string
 }
 
-export interface Spent {
+interface Spent {
   usage: TokenUsage
   /** US dollars as the provider itself told them. */
   reportedCostUsd: number | undefined

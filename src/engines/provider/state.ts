@@ -9,7 +9,7 @@ import { failure, type ToolResult } from './tool.js'
 /**
  * `open`: nobody has decided about it · `started`: it runs · `deferred`: its result comes from elsewhere · `done`: it has a result.
  */
-export type CallPhase = 'open' | 'started' | 'deferred' | 'done'
+type CallPhase = 'open' | 'started' | 'deferred' | 'done'
 
 export interface CallState extends ModelToolCall {
   phase: CallPhase
@@ -58,7 +58,7 @@ export function changeModel(state: SessionState, model: string): void {
   if (turn?.work) turn.work.answer = forAnotherModel(turn.work.answer, model)
 }
 
-export const ENGINE = 'provider'
+const ENGINE = 'provider'
 
 interface SavedState extends SessionState {
   filesModifiedAt: Record<string, number>

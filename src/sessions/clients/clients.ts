@@ -20,7 +20,7 @@ export interface AttachPosition {
 }
 
 /** What an `attached` frame tells beside the client's place in the log. */
-export type Snapshot = Pick<AttachedFrame, 'session' | 'pendingPermissions' | 'pendingExecutions'>
+type Snapshot = Pick<AttachedFrame, 'session' | 'pendingPermissions' | 'pendingExecutions'>
 
 /** What clients are shown of: a session. */
 interface ClientsSource extends LogSource {

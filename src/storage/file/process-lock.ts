@@ -7,7 +7,7 @@ import { tried } from '../../lib/tried.js'
 import { unless } from './unless.js'
 
 /** Who holds a lock, as the lock file says it. */
-export interface LockHolder {
+interface LockHolder {
   pid: number
   host: string
   /** Epoch milliseconds at which the process started. */
@@ -29,7 +29,7 @@ export class LockHeldError extends Error {
 }
 
 /** The lock was removed while it was held; `message` says what to do. */
-export class LockLostError extends Error {
+class LockLostError extends Error {
   override readonly name = 'LockLostError'
 }
 

@@ -84,7 +84,7 @@ export type SdkHookOutput = {
   }
 }
 
-export interface SdkSpawnRequest {
+interface SdkSpawnRequest {
   command: string
   args: string[]
   env: Record<string, string | undefined>
@@ -179,7 +179,7 @@ export interface SdkResult {
   origin?: { kind: string }
 }
 
-export interface SdkModelUsage {
+interface SdkModelUsage {
   inputTokens?: number
   outputTokens?: number
   cacheCreationInputTokens?: number
@@ -197,13 +197,13 @@ export interface SdkStatus {
 }
 
 /** What goes on beside the turn, whenever it changes. */
-export interface SdkBackgroundTasks {
+interface SdkBackgroundTasks {
   type: 'system'
   subtype: 'background_tasks_changed'
   tasks: { ambient?: boolean }[]
 }
 
-export interface SdkRateLimit {
+interface SdkRateLimit {
   type: 'rate_limit_event'
   rate_limit_info: Record<string, unknown>
 }

@@ -98,7 +98,7 @@ const UNREADABLE = `SELECT id FROM (SELECT id, info, request FROM @jobs WHERE re
 const PRUNE = `DELETE FROM @jobs WHERE n = ANY (ARRAY(SELECT n FROM @jobs WHERE finished_at <= $1 ORDER BY finished_at LIMIT $2)) RETURNING n`
 
 /** A job as it was last read, or as the batch leaves it. */
-export interface KnownJob {
+interface KnownJob {
   rev: number
   row: JobRow
 }
