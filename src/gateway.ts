@@ -1,34 +1,31 @@
 import { homedir } from 'node:os'
 import { CLOSE } from '../schemas/close-codes.js'
-import type { JobEvent } from '../schemas/jobs.js'
 import type { ProfileInfo } from '../schemas/profiles.js'
 import { joinCluster } from './cluster/join.js'
 import { Standing } from './cluster/standing.js'
 import { SignIns } from './console/sign-ins.js'
-import { assertSuits, cliEngine, endOrphans, leash } from './engines/cli/index.js'
+import { assertSuits, cliEngine, leash } from './engines/cli/index.js'
 import { withHostedTools } from './engines/hosted-tools.js'
 import type { CreateEngineRunner, SessionRunnerConfig } from './engines/runner.js'
 import { ToolEndpoint } from './engines/tool-endpoint.js'
-import { GatewayError, toError } from './errors.js'
 import { ExecutionDispatcher } from './executions/dispatch.js'
 import { Executions } from './executions/executions.js'
-import { buildNotifications } from './gateway-notifications.js'
-import type { Gateway, Surroundings } from './gateway-shape.js'
-import { goOnWithOthers } from './gateway-take-over.js'
-import { answerLeft, settling } from './idempotency/making.js'
-import type { KeptKey, Made } from './idempotency/store.js'
-import { answering, unstarted } from './jobs/adapter-answers.js'
+import { GatewayLife } from './gateway/life.js'
+import { lookups } from './gateway/lookups.js'
+import { buildNotifications } from './gateway/notifications.js'
+import type { Gateway, Surroundings } from './gateway/shape.js'
+import { goOnWithOthers } from './gateway/take-over.js'
+import { settling } from './idempotency/making.js'
+import type { KeptKey } from './idempotency/store.js'
+import { answering } from './jobs/adapter-answers.js'
 import type { QueueServerOptions } from './jobs/options.js'
-import { shown } from './jobs/patch.js'
 import { JobQueue } from './jobs/queue.js'
 import { type Clock, systemClock } from './lib/clock.js'
 import { Standstill } from './lib/standstill.js'
-import { within } from './lib/within.js'
 import { type ResolvedOptions, resolveOptions, type WorkerServerOptions } from './options.js'
 import { ProfileCatalog } from './profiles/catalog.js'
 import { CliProfiles } from './profiles/cli-profiles.js'
 import { Admission } from './sessions/admission.js'
-import { tellOnError } from './sessions/kept/keeping.js'
 import { SessionRegistry } from './sessions/registry.js'
 import { sharingOf } from './sessions/sharing.js'
 import { refusing, StorageWatch } from './storage/availability.js'
@@ -39,20 +36,15 @@ import { createMemoryQueueAdapter } from './storage/memory/queue-adapter.js'
 import { MemorySessionStore } from './storage/memory/session-store.js'
 import { createMemorySignInStore } from './storage/memory/sign-in-store.js'
 import { createMemoryUsageStore } from './storage/memory/usage-store.js'
-import { moveParked, recordJournal } from './storage/record/session-journal.js'
+import { recordJournal } from './storage/record/session-journal.js'
 import { Usage } from './usage/usage.js'
 import { WebhookDeliverer } from './webhooks/deliverer.js'
-import type { FindTarget } from './webhooks/delivery.js'
 import { EgressGuard } from './webhooks/egress.js'
 
-export type { Gateway, Surroundings } from './gateway-shape.js'
+export type { Gateway, Surroundings } from './gateway/shape.js'
 
-/** A store has at least that long to be closed. */
-const STORAGE_CLOSE_MS = 1_000
 /** Characters of an id in a path, where whoever serves it does not say otherwise. */
 export const MAX_ID_LENGTH = 512
-/** A start that takes longer than this is told of. */
-const SLOW_START_MS = 10_000
 
 /**
  * Builds the domain objects and wires them.
@@ -235,155 +227,21 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       leaseAgents: (leftMs) => void (surroundings.createCliRunner ? undefined : leash.lease(leftMs)),
     })
 
-  const findTarget: FindTarget = async ({ origin, payload }) => {
-    switch (origin.kind) {
-      case 'job':
-        // jobs wait for a queue; among nodes those that have one go on with the job, and would wait for this one
-        return queue ? queue.targetOf(payload as JobEvent, origin) : cluster ? undefined : 'later'
-      case 'notification':
-      case 'channel':
-        return outward.targetOf(origin)
-      case 'dispatch':
-        return dispatcher.targetOf(origin.tool)
-      case 'reminder':
-        return undefined
-    }
-  }
-
-  const targets = () => [...outward.targets(), ...dispatcher.targets()]
-  const tellOfGone = () => {
-    for (const target of targets())
-      if (deliverer.isGone(target))
-        logger.warn(
-          { target: target.name },
-          'this webhook answered 410 Gone: nothing is sent to it any more. Change its URL to begin again',
-        )
-  }
-
-  /** As the queue shows it, also where there is none: the next process, or another node, may have one. @throws of one that cannot be read */
-  const findJob = async (id: string) => {
-    const kept = await storage?.queue.get(id)
-    if (queue) return queue.get(id)
-    return kept ? shown(kept.info) : undefined
-  }
-
-  const findMade = ({ kind, id }: Made) => {
-    switch (kind) {
-      case 'session':
-        return registry.get(id)
-      case 'job':
-        return findJob(id)
-      case 'profile':
-        // another node may have made it
-        return Promise.resolve(profiles.refreshed()).then(() => profiles.get(id)?.info)
-      case 'answer':
-        // kept in the write that the answer is in
-        return { resolved: true }
-    }
-  }
-
-  if (cluster) goOnWithOthers(cluster, { queue, deliverer, outward, idempotency, findMade, logger, retryAfter })
-
-  let state: 'built' | 'ready' | 'draining' = 'built'
-  let closing: Promise<void> | undefined
-  let startedAt = 0
-  /** One step that fails, in a host's own store perhaps, keeps none of the others from being done. */
-  const finish = async (step: () => unknown) => {
-    try {
-      await step()
-    } catch (error) {
-      logger.error({ err: toError(error) }, 'something could not be closed')
-    }
-  }
-  const windDown = async () => {
-    await finish(() => registry.endAll())
-    await finish(() => queue?.close())
-    await finish(() => registry.closeJournal())
-    for (const store of former) await finish(() => store.close?.())
-    await finish(() => toolEndpoint.close())
-    await finish(() => deliverer.flush())
-    await Promise.all([guard, operatorGuard, pushGuard].map((one) => finish(() => one.close())))
-  }
-  let callOff = () => {}
-  /** A start that hangs does not keep a shutdown waiting. */
-  const calledOff = new Promise<never>((_, reject) => {
-    callOff = () => reject(new GatewayError('SG_ERR_SHUTTING_DOWN'))
+  const found = lookups({
+    ...{ storage, registry, queue, profiles, outward, dispatcher, deliverer, logger },
+    isOneOfSeveral: cluster !== undefined,
   })
-  calledOff.catch(() => {})
-  /** What there was is others'; nothing of it is ended, and nobody is waited for. */
-  const leaveBehind = async () => {
-    endStep?.()
-    feed.close()
-    outward.stop()
-    executions.close()
-    cliProfiles.close()
-    const parts = [toolEndpoint, deliverer, profiles, guard, operatorGuard, pushGuard]
-    const gone = Promise.all(parts.map((one) => finish(() => one.close())))
-    await within(STORAGE_CLOSE_MS, gone, { clock })
-    // or the lease of the next member would let them work again
-    await within(options.shutdownTimeoutMs, standing!.gone, { clock })
-    await within(STORAGE_CLOSE_MS, storage!.close(), { clock })
+  if (cluster) {
+    const { findMade } = found
+    goOnWithOthers(cluster, { queue, deliverer, outward, idempotency, findMade, logger, retryAfter })
   }
-  const close = async () => {
-    if (standing?.isLost) {
-      state = 'draining'
-      callOff()
-      return leaveBehind().finally(() => standing.close())
-    }
-    const endsAt = clock.steady() + options.shutdownTimeoutMs
-    state = 'draining'
-    callOff()
-    const left = cluster?.drain()
-    registry.drain()
-    queue?.drain()
-    executions.close()
-    cliProfiles.close()
-    endStep?.()
-    feed.close()
-    outward.stop()
-    await within(options.shutdownTimeoutMs, windDown(), { clock })
-    await finish(() => deliverer.close())
-    const leftMs = () => Math.max(endsAt - clock.steady(), STORAGE_CLOSE_MS)
-    await finish(() => within(leftMs(), left, { clock }))
-    await finish(() => within(leftMs(), profiles.close(), { clock }))
-    if (storage) await finish(() => within(leftMs(), storage.close(), { clock }))
-    standing?.close()
-  }
-  /** Where parked sessions were kept before the journal had them, and a host may still have some. */
-  const former = storage ? [options.parking.store, storage.sessions].filter((store) => store !== undefined) : []
-  const moveFormer = async () => {
-    for (const store of former)
-      await moveParked(store, storage!.journal, (error) => {
-        logger.error(
-          { err: toError(error) },
-          'a parked session could not be moved to the journal; it is left where it is',
-        )
-        void tellOnError(options.parking.onError, logger, toError(error), { phase: 'adopt' })
-      })
-  }
-  const keptIn = storage ? 'storage' : 'parking.store'
-  const takeUp = async () => {
-    const steps = [
-      () => cluster?.announce(),
-      () => storage?.open(),
-      () => profiles.load(),
-      () => (surroundings.createCliRunner ? undefined : endOrphans()),
-      () => outward.open(),
-      () => signIns?.open(),
-      () => deliverer.restore(findTarget, (left) => outward.takeOver(left)),
-      () => tellOfGone(),
-      () => feed.open(),
-      () => moveFormer(),
-      () => registry.adopt(),
-      () => outward.start(),
-      () => (options.queue?.adapter ? queue?.start().catch((error) => unstarted(error, keptIn)) : queue?.start()),
-      () => answerLeft(idempotency, findMade, { logger }),
-    ]
-    for (const step of steps) {
-      if (state !== 'built') throw new GatewayError('SG_ERR_SHUTTING_DOWN')
-      await step()
-    }
-  }
+
+  const life = new GatewayLife({
+    ...{ options, clock, storage, cluster, standing, profiles, registry, executions, queue, cliProfiles, toolEndpoint },
+    ...{ feed, outward, signIns, deliverer, idempotency, lookups: found, endStep },
+    guards: [guard, operatorGuard, pushGuard],
+    endsOrphans: surroundings.createCliRunner === undefined,
+  })
   return {
     options,
     clock: outerClock,
@@ -395,43 +253,25 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     notifications,
     cliProfiles,
     deliverer,
-    webhooks: targets,
+    webhooks: found.targets,
     idempotency,
     usage,
     signIns,
     cluster,
     get ready() {
-      return state === 'ready' && this.writable
+      return life.isReady && this.writable
     },
     get writable() {
       return (watch?.available ?? true) && registry.isWritable && !standing?.stands
     },
     get startedAt() {
-      return startedAt
+      return life.startedAt
     },
     get draining() {
-      return state === 'draining'
+      return life.isDraining
     },
-    async start() {
-      const patience = clock.after(SLOW_START_MS, () =>
-        logger.warn(
-          { afterMs: SLOW_START_MS },
-          'the stores are still being read; nothing is served before that is done',
-        ),
-      )
-      try {
-        await Promise.race([takeUp(), calledOff])
-      } finally {
-        patience.cancel()
-      }
-      if (state === 'built') state = 'ready'
-      cluster?.started()
-      startedAt = clock.now()
-    },
-    close() {
-      closing ??= close()
-      return closing
-    },
+    start: () => life.start(),
+    close: () => life.close(),
   }
 }
 

@@ -44,7 +44,12 @@ const FLOORS: Floor[] = [
     ours: /^(client\/index\.ts$|console\/)/,
     fastify: 'no',
   },
-  { name: 'src/gateway.ts', files: /^src\/gateway\.ts$/, ours: RegExp(`^(schemas/|${UP_TO_GATEWAY})`), fastify: 'no' },
+  {
+    name: 'src/gateway.ts',
+    files: /^src\/gateway(\.ts$|\/)/,
+    ours: RegExp(`^(schemas/|${UP_TO_GATEWAY})`),
+    fastify: 'no',
+  },
   {
     name: 'src/options.ts',
     files: /^src\/options(-[\w-]+)?\.ts$/,

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { TakenKind, TakeUp } from '../../src/cluster/cluster.js'
 import { OwnNode, type OwnNodeOptions } from '../../src/cluster/own-node.js'
-import { goOnWithOthers, type TakeOverParts } from '../../src/gateway-take-over.js'
+import { goOnWithOthers, type TakeOverParts } from '../../src/gateway/take-over.js'
 import { silentLogger } from '../../src/lib/logger.js'
 import { Reminders } from '../../src/notifications/reminders.js'
 import type { Taken } from '../../src/storage/cluster.js'

@@ -1,11 +1,11 @@
-import type { OwnNode } from './cluster/own-node.js'
-import { answerLeft } from './idempotency/making.js'
-import type { IdempotencyStore, Made } from './idempotency/store.js'
-import type { JobQueue } from './jobs/queue.js'
-import { type Persistence, persistently } from './lib/patience.js'
-import type { Outward } from './notifications/outward.js'
-import type { WebhookDeliverer } from './webhooks/deliverer.js'
-import type { LeftDelivery } from './webhooks/delivery.js'
+import type { OwnNode } from '../cluster/own-node.js'
+import { answerLeft } from '../idempotency/making.js'
+import type { IdempotencyStore, Made } from '../idempotency/store.js'
+import type { JobQueue } from '../jobs/queue.js'
+import { type Persistence, persistently } from '../lib/patience.js'
+import type { Outward } from '../notifications/outward.js'
+import type { WebhookDeliverer } from '../webhooks/deliverer.js'
+import type { LeftDelivery } from '../webhooks/delivery.js'
 
 /** What goes on with what another node had, beside its sessions. */
 export interface TakeOverParts extends Persistence {
