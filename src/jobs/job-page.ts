@@ -23,7 +23,7 @@ export async function jobPage(
   const page = new PageBuilder<JobInfo>(limit)
   const asked = Math.min(limit + 1, JOBS_AT_ONCE)
   let last: JobRecord | undefined
-  for (let after = cursor === undefined ? undefined : decode(cursor); ; after = placeOf(last)) {
+  for (let after = cursor === undefined ? undefined : decode(cursor, principal); ; after = placeOf(last)) {
     const filter: JobFilter = {
       limit: asked,
       ...(status !== undefined && { status: [status] }),
@@ -32,7 +32,7 @@ export async function jobPage(
     }
     const found = await listJobs(adapter, filter)
     for (const record of found) {
-      if (!page.add(show(record.info))) return { items: page.items, next: encode(last!) }
+      if (!page.add(show(record.info))) return { items: page.items, next: encode(last!, principal) }
       last = record
     }
     if (!last || found.length < asked) return { items: page.items, next: undefined }
@@ -44,14 +44,20 @@ function profilesOf(profile: string | undefined, principal: Principal): string[]
   return visibleProfiles(principal)
 }
 
-function encode(record: JobRecord): string {
+/** Whether somebody may know where a job stands among all: the difference of two places counts what was submitted between them. */
+const seesAll = (principal: Principal): boolean => visibleProfiles(principal) === undefined
+
+function encode(record: JobRecord, principal: Principal): string {
   const { id, createdAt, position } = placeOf(record)
-  return Buffer.from([createdAt, position ?? [], id].flat().join('.')).toString('base64url')
+  const place = seesAll(principal) ? (position ?? []) : []
+  return Buffer.from([createdAt, place, id].flat().join('.')).toString('base64url')
 }
 
-function decode(cursor: string): JobPlace {
+function decode(cursor: string, principal: Principal): JobPlace {
   const match = /^(\d{1,16})\.(?:(\d{1,16})\.)?([\w-]{1,64})$/.exec(Buffer.from(cursor, 'base64url').toString('latin1'))
   if (!match) throw invalidField('cursor', 'is not one that this gateway gave out.')
   const [, createdAt, position, id] = match
-  return { id: id!, createdAt: Number(createdAt), ...(position !== undefined && { position: Number(position) }) }
+  // one that is made up would find out by halves where the caller's own jobs stand
+  const isTaken = position !== undefined && seesAll(principal)
+  return { id: id!, createdAt: Number(createdAt), ...(isTaken && { position: Number(position) }) }
 }

@@ -283,3 +283,43 @@ t.test(
     t.equal(pruned, 0, 'nor are jobs removed whose sessions are there')
   },
 )
+
+t.test('the cursor of a caller with limits says nothing of the jobs of others', async (t) => {
+  const world = await sqliteWorld(t)
+  const { queue } = world.storage
+  const submit = (id: string, profile: string) => {
+    const { request, info } = jobAt(id, 1_760_000_000_000)
+    return queue.add({ request, info: { ...info, profile } })
+  }
+  for (let n = 0; n < 5; n++) {
+    await submit(`own-${n}`, 'own')
+    for (let m = 0; m < n; m++) await submit(`other-${n}-${m}`, 'other')
+  }
+  const limited = { allowedProfiles: ['own'] }
+  const page = (cursor?: string, limit = 2) => jobPage(queue, { limit, ...(cursor && { cursor }) }, limited, shown)
+  const textOf = (cursor: string) => Buffer.from(cursor, 'base64url').toString()
+
+  await t.test('it names the last job of the page alone, and goes on behind it', async (t) => {
+    const first = await page()
+    t.same(idsOf(first.items), ['own-4', 'own-3'])
+    t.equal(textOf(first.next!), '1760000000000.own-3')
+    const second = await page(first.next)
+    t.same(idsOf(second.items), ['own-2', 'own-1'])
+    t.same(idsOf((await page(second.next)).items), ['own-0'])
+  })
+
+  await t.test('one that was given out before goes on, and a place that is made up finds nothing out', async (t) => {
+    const placed = (position: number, id: string) =>
+      Buffer.from(`1760000000000.${position}.${id}`).toString('base64url')
+    for (const position of [1, 7, 1_000]) {
+      t.same(idsOf((await page(placed(position, 'own-2'), 5)).items), ['own-1', 'own-0'])
+      t.equal((await page(placed(position, 'nobody-knows'), 5)).items.length, 5)
+    }
+  })
+
+  await t.test('a caller who sees all has the place in it, by which it goes on when the job is gone', async (t) => {
+    const { next } = await jobPage(queue, { limit: 2 }, UNLIMITED, shown)
+    t.match(textOf(next!), /^1760000000000\.\d+\.other-4-2$/)
+  })
+  await world.storage.close()
+})
