@@ -50,12 +50,13 @@ export function normalizePrincipal(claims: unknown): Principal | undefined {
 }
 
 /** Longer names are cut: they stand in every event of an answer. */
-const MAX_NAME = 200
+export const MAX_NAME = 200
+export const shownName = (name: string): string => name.slice(0, MAX_NAME)
 
 /** What the caller is called in events and in the log, when `authenticate` gave it a `name`. */
 export function nameOf(principal: Principal | undefined): string | undefined {
   const name = (principal?.claims as { name?: unknown } | null | undefined)?.name
-  return typeof name === 'string' && name !== '' ? name.slice(0, MAX_NAME) : undefined
+  return typeof name === 'string' && name !== '' ? shownName(name) : undefined
 }
 
 /** Who answers, by a way that callers have. */

@@ -3,7 +3,14 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { ConfigToken } from '../../schemas/config.js'
 import { type Clock, systemClock } from '../lib/clock.js'
 import { offeredToken } from '../lib/offered-token.js'
-import { type CallerNamed, nameOf, normalizePrincipal, type PrincipalClaims } from '../principal.js'
+import {
+  type CallerNamed,
+  MAX_NAME,
+  nameOf,
+  normalizePrincipal,
+  type PrincipalClaims,
+  shownName,
+} from '../principal.js'
 import { type ConfigProblem, memberPath } from './config-problem.js'
 import type { EffectiveConfig } from './load-config.js'
 
@@ -32,6 +39,11 @@ export function tokenProblems(tokens: readonly ConfigToken[]): ConfigProblem[] {
     const earlier = tokens.slice(0, index)
     if (earlier.some(({ name }) => name === token.name))
       problems.push({ path: `${path}.name`, message: 'another token has this name already' })
+    else if (earlier.some(({ name }) => shownName(name) === shownName(token.name)))
+      problems.push({
+        path: `${path}.name`,
+        message: `another token's name has the same first ${MAX_NAME} characters, by which callers are told apart; give it another one`,
+      })
     if (earlier.some(({ sha256 }) => sha256 === token.sha256))
       problems.push({ path: `${path}.sha256`, message: 'another entry has the same token already' })
     if (Number.isNaN(expiryOf(token)))

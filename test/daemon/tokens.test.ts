@@ -79,6 +79,17 @@ t.test('names and tokens are unique, dates are dates', async (t) => {
   t.strictSame(tokenProblems([{ name: 'a', sha256, expiresAt: '2026-12-31' }]), [])
 })
 
+t.test('two names that would be cut to the same one are two tokens of one name', async (t) => {
+  const long = 'n'.repeat(200)
+  const [problem, ...others] = tokenProblems([
+    { name: `${long} of the office`, sha256: hashToken('x') },
+    { name: `${long} of a guest`, sha256: hashToken('y') },
+    { name: 'n'.repeat(199), sha256: hashToken('z') },
+  ])
+  t.match(problem, { path: 'auth.tokens[1].name', message: /first 200 characters/ })
+  t.strictSame(others, [])
+})
+
 t.test('a token that lets nobody in, or into nothing, is told of', async (t) => {
   const clock = new VirtualClock()
   const sha256 = hashToken('token')
