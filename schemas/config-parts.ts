@@ -8,12 +8,16 @@ export const SECRET_MARK = 'x-secret'
 /** Marks a string as a path, taken relative to the config file. `command`: only when it contains a slash. */
 export const PATH_MARK = 'x-path'
 
+/** The kernel would end the path there. */
+export const NO_NUL = '^[^\\u0000]*$'
+
 export const Secret = (options: SchemaOptions = {}) => Type.String({ minLength: 1, [SECRET_MARK]: true, ...options })
 /** Given as secrets are, from a file of its own perhaps, though everybody may read it. */
 export const Certificate = (options: SchemaOptions) => Secret({ ...options, [SECRET_MARK]: 'public' })
 export const SecretUrl = (options: SchemaOptions) => Secret({ ...options, [SECRET_MARK]: 'url' })
 export const SecretRecord = (options: SchemaOptions) => Type.Record(Type.String(), Secret(), options)
-export const Path = (options: SchemaOptions = {}) => Type.String({ minLength: 1, [PATH_MARK]: true, ...options })
+export const Path = (options: SchemaOptions = {}) =>
+  Type.String({ minLength: 1, pattern: NO_NUL, [PATH_MARK]: true, ...options })
 export const Count = (options: SchemaOptions) =>
   Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, ...options })
 export const Ms = (options: SchemaOptions, minimum = 0) => Type.Integer({ minimum, maximum: MAX_MS, ...options })

@@ -344,9 +344,9 @@ export const GatewayConfig = Type.Object(
     console: Type.Optional(console),
     basePath: Type.Optional(
       Type.String({
-        pattern: '^(/[A-Za-z0-9._~-]+)*$',
+        pattern: '^(/(?!\\.{1,2}(/|$))[A-Za-z0-9._~-]+)*$',
         default: '/v1',
-        description: 'Prefix of all routes, as in /v1.',
+        description: 'Prefix of all routes, as in /v1; no part is . or ..',
       }),
     ),
     maxBodyBytes: Type.Optional(Count({ default: 1_048_576, description: 'Size of a JSON body or a socket frame.' })),

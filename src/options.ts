@@ -269,8 +269,12 @@ function consoleOption(given: WorkerServerOptions['console']): SignInOptions | u
 
 function resolveBasePath(basePath = DEFAULTS.basePath): string {
   const trimmed = basePath.replace(/\/+$/, '')
-  if (!/^(\/[A-Za-z0-9._~-]+)*$/.test(trimmed))
-    throw optionError('basePath', `${JSON.stringify(basePath)} must look like /v1 or /agents/v1.`)
+  // clients take out what is . or .., and would come elsewhere
+  if (!/^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9._~-]+)*$/.test(trimmed))
+    throw optionError(
+      'basePath',
+      `${JSON.stringify(basePath)} must look like /v1 or /agents/v1, and no part of it is . or ..`,
+    )
   return trimmed
 }
 

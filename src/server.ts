@@ -5,7 +5,7 @@ import { endUpgrade, limitConnections } from '../plugins/connections.js'
 import { answerClientError, sendProblem } from '../plugins/errors.js'
 import { gatewayPlugin } from '../plugins/gateway.js'
 import { RequestLog } from '../plugins/request-log.js'
-import { GatewayError } from './errors.js'
+import { GatewayError, optionError } from './errors.js'
 import { createGateway, MAX_ID_LENGTH, type Surroundings } from './gateway.js'
 import type { JobQueue } from './jobs/queue.js'
 import { systemClock } from './lib/clock.js'
@@ -14,6 +14,7 @@ import type { Logger } from './lib/logger.js'
 import { newId } from './lib/new-id.js'
 import { Passing } from './lib/passing.js'
 import { keepTickShape } from './lib/tick-shape.js'
+import { listenHostProblem } from './lib/web-names.js'
 import { within } from './lib/within.js'
 import type { WorkerServerOptions } from './options.js'
 import type { SessionRegistry } from './sessions/registry.js'
@@ -26,7 +27,7 @@ export interface WorkerServer {
   readonly queue?: JobQueue
   /**
    * Starts listening, after the stores were read. `port` 0 picks one; `host` defaults to 127.0.0.1.
-   * @throws SG_ERR_SHUTTING_DOWN once it was closed
+   * @throws SG_ERR_SHUTTING_DOWN once it was closed · SG_ERR_OPTION of a host that is none
    */
   listen(port: number, host?: string): Promise<{ port: number; host: string; url: string }>
   /** Stops the service; settles within `shutdownTimeoutMs`. */
@@ -87,6 +88,8 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
     async listen(port, host = '127.0.0.1') {
       // Fastify would listen once more, and no close() would end that
       if (gateway.draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN')
+      const problem = typeof host === 'string' ? listenHostProblem(host) : undefined
+      if (problem) throw optionError('listen(port, host)', `host ${problem}.`)
       const url = await app.listen({ port, host })
       const address = app.server.address() as AddressInfo
       return { port: address.port, host: address.address, url }

@@ -27,6 +27,11 @@ const refusals: [string, WorkerServerOptions | object | undefined, RegExp][] = [
   ['a root that is relative', { ...open, allowedCwdRoots: ['here'] }, /^allowedCwdRoots: .*here/],
   ['roots that are no list', { ...open, allowedCwdRoots: '/srv' }, /^allowedCwdRoots: /],
   ['a base path without a slash', { ...open, basePath: 'v1' }, /^basePath: "v1"/],
+  ...['/..', '/.', '/a/../b', '/../v1/'].map((basePath): [string, object, RegExp] => [
+    `the base path ${basePath}, which no client asks for`,
+    { ...open, basePath },
+    /^basePath: .* no part of it is \. or \.\.$/,
+  ]),
   ...['https://a.example/', 'HTTPS://A.example', 'https://a.example:443', 'a.example', '*', 'null'].map(
     (origin): [string, object, RegExp] => [
       `the origin ${origin}, which no page has`,
@@ -80,6 +85,17 @@ for (const [name, options, message] of refusals)
     t.throws(() => createWorkerServer(options as WorkerServerOptions), { message })
   })
 
+t.test('a host to listen on is one, and not every address by an empty text', async (t) => {
+  const server = createWorkerServer({ ...open, basePath: '/..v1/...' } as WorkerServerOptions)
+  t.teardown(() => server.close())
+  const refused: [host: string, message: RegExp][] = [
+    ['', /listen\(port, host\): host must not be empty.* every address/],
+    ['[::1]', /write ::1\.$/],
+  ]
+  for (const [host, message] of refused) await t.rejects(server.listen(0, host), { code: 'SG_ERR_OPTION', message })
+  t.match(await server.listen(0), { host: '127.0.0.1' })
+})
+
 t.test('authenticate decides, also beside allowUnauthenticated', async (t) => {
   const { options } = createGateway({ ...open, authenticate: () => null })
   t.type(options.authenticate, 'function')
@@ -98,6 +114,7 @@ t.test('what builds a part says which argument it takes', async (t) => {
     [createFileProfileStore, { path: 'profiles.json' }, /^createFileProfileStore\(path\): .*not an object/],
     [createFileProfileStore, '', /not an empty one/],
     [createSqliteStorage, 'gateway.db', /^createSqliteStorage\(\{ path \}\): takes an object/],
+    [createSqliteStorage, { path: 'a\u0000b.db' }, /: path: has a NUL character/],
     [createSqliteStorage, { path: 5 }, /: path: Expected string/],
     [createSqliteStorage, { path: 'gateway.db', synchronus: 'normal' }, /: synchronus: Unknown property/],
     [createPostgresStorage, 'postgres://db.example/gateway', /^createPostgresStorage\(\{ url \}\): takes an object/],

@@ -2,6 +2,7 @@ import type { ProfileOptions } from '../../schemas/profiles.js'
 import { agentTable } from '../engines/cli/agent-table.js'
 import { GatewayError, toError } from '../errors.js'
 import { resolveRoots } from '../lib/paths-within-roots.js'
+import { listenHostProblem } from '../lib/web-names.js'
 import { configDirProblem } from '../profiles/config-dir.js'
 import { assertBypassAllowed, validateProfile } from '../profiles/validate.js'
 import { type ConfigProblem, memberPath } from './config-problem.js'
@@ -17,7 +18,19 @@ export function hostProblems(config: EffectiveConfig): ConfigProblem[] {
     ...rootProblems('allowedConfigDirRoots', config.allowedConfigDirRoots),
     ...profileProblems(config),
     ...clusterProblems(config),
+    ...listenHostProblems(config),
   ]
+}
+
+function listenHostProblems({ listen, cluster }: EffectiveConfig): ConfigProblem[] {
+  const places: [path: string, host: string | undefined][] = [
+    ['listen.host', listen.host],
+    ['cluster.listen.host', cluster?.listen.host],
+  ]
+  return places.flatMap(([path, host]) => {
+    const problem = host !== undefined && listenHostProblem(host)
+    return problem ? [{ path, message: problem }] : []
+  })
 }
 
 function clusterProblems({ cluster, storage, listen }: EffectiveConfig): ConfigProblem[] {

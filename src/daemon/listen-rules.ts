@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import ipaddr from 'ipaddr.js'
+import { listenHostProblem } from '../lib/web-names.js'
 import type { ConfigProblem } from './config-problem.js'
 import type { EffectiveConfig } from './load-config.js'
 
@@ -53,7 +54,8 @@ export async function addressProblems({ listen, cluster }: Pick<EffectiveConfig,
   ]
   const problems: ConfigProblem[] = []
   for (const [path, host] of places)
-    if (!(await isOfThisMachine(host))) problems.push({ path, message: `${NO_SUCH_ADDRESS}: ${host}` })
+    if (!listenHostProblem(host) && !(await isOfThisMachine(host)))
+      problems.push({ path, message: `${NO_SUCH_ADDRESS}: ${host}` })
   return problems
 }
 

@@ -4,7 +4,13 @@ import type { EffectiveConfig } from './load-config.js'
 
 /** What of `notifications` can be served, and still is not what whoever wrote it will have meant; each with what to do. */
 export function notificationWarnings(config: EffectiveConfig): ConfigProblem[] {
-  return [...publicUrlWarnings(config), ...linkWarnings(config), ...nameWarnings(config), ...profileWarnings(config)]
+  return [
+    ...publicUrlWarnings(config),
+    ...linkWarnings(config),
+    ...nameWarnings(config),
+    ...profileWarnings(config),
+    ...eventsWarnings(config),
+  ]
 }
 
 function publicUrlWarnings({ notifications, basePath }: EffectiveConfig): ConfigProblem[] {
@@ -52,5 +58,19 @@ function profileWarnings({ notifications, profiles, profileStore }: EffectiveCon
       const message = `there is no profile ${JSON.stringify(name)}, of which the channel would be told; declared are ${[...known].join(', ') || 'none'}`
       return [{ path, message }]
     }),
+  )
+}
+
+/** As a list of profiles that are allowed, an empty one is none, and not all. */
+function eventsWarnings({ notifications }: EffectiveConfig): ConfigProblem[] {
+  const { channels = [], webhook } = notifications ?? {}
+  const told = [
+    ...(webhook ? [{ path: 'notifications.webhook', events: webhook.events }] : []),
+    ...channels.map(({ events }, at) => ({ path: memberPath('notifications.channels', at), events })),
+  ]
+  const message =
+    'nothing is told where events is empty; leave events out for all four kinds, or take the whole entry out'
+  return told.flatMap(({ path, events }) =>
+    events?.length === 0 ? [{ path: memberPath(path, 'events'), message }] : [],
   )
 }

@@ -1,5 +1,6 @@
 import { Kind, type TSchema } from '@sinclair/typebox'
 import { Value, type ValueError, ValueErrorType } from '@sinclair/typebox/value'
+import { NO_NUL } from '../../schemas/config-parts.js'
 import { unknownName } from '../lib/unknown-name.js'
 import { type ConfigProblem, memberPath } from './config-problem.js'
 import { isSecret, namingMember, variantFor } from './config-schema.js'
@@ -67,6 +68,7 @@ function message({ type, schema, value, path }: ValueError): string {
     case ValueErrorType.ObjectRequiredProperty:
       return `missing; expected ${expectation(schema)}`
     case ValueErrorType.StringPattern:
+      if (schema.pattern === NO_NUL) return 'a path has no NUL character in it; write the path without \\u0000'
       return `does not match ${schema.pattern}${schema.description ? ` (${schema.description})` : ''}`
     case ValueErrorType.StringMinLength:
       return schema.minLength === 1 ? 'must not be empty' : `must have at least ${schema.minLength} characters`

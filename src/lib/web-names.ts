@@ -9,6 +9,14 @@ export function originProblem(entry: string): string | undefined {
   return `no page has the origin ${JSON.stringify(entry)}; ${hint}`
 }
 
+/** Why a server cannot be told to listen there. */
+export function listenHostProblem(host: string): string | undefined {
+  if (host === '')
+    return 'must not be empty: that would be every address of this machine; write 0.0.0.0 or :: if it is meant'
+  const [, inside] = /^\[(.*)\]$/.exec(host) ?? []
+  return inside === undefined ? undefined : `is an address in the brackets of a URL; write ${inside}`
+}
+
 /** Why nothing is sent to such a host. */
 export function hostProblem(entry: string): string | undefined {
   if (/^(?:\[[0-9a-f:.]+\]|[^\s:/?#@[\]]+)(?::\d{1,5})?$/i.test(entry)) return undefined

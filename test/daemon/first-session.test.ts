@@ -1,6 +1,8 @@
 import { chmodSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import type { ConfigError } from '../../src/daemon/config-problem.js'
+import { prepareServer } from '../../src/daemon/daemon.js'
 import { agentWarnings, firstSessionProblems } from '../../src/daemon/first-session.js'
 import type { Hooks } from '../../src/daemon/hooks.js'
 import { loadConfig } from '../../src/daemon/load-config.js'
@@ -123,6 +125,30 @@ t.test('an address that this machine does not have is told before the start refu
   const foreign = { allowUnauthenticated: false, auth, listen: { host: '192.0.2.1' } }
   t.match(await problems(t, foreign), [{ path: 'listen.host', message: 'this machine has no such address: 192.0.2.1' }])
   t.strictSame(await problems(t, { listen: { host: 'localhost' } }), [])
+})
+
+t.test('what no address, no path and no prefix can be is told before the start meets it', async (t) => {
+  const file = join(t.testdir(), 'gateway.json')
+  const refusalOf = async (config: object) => {
+    writeFileSync(file, JSON.stringify({ allowUnauthenticated: true, profiles: [DEMO], storage: 'memory', ...config }))
+    try {
+      const { server } = await prepareServer(loadConfig(file, {}, {}), { write: () => {} }, { thorough: true })
+      await server.close()
+    } catch (error) {
+      return (error as ConfigError).problems.map(({ path, message }) => `${path}: ${message}`)
+    }
+  }
+  const cases: [config: object, problem: RegExp][] = [
+    [{ listen: { host: '[::1]' } }, /^listen\.host: .*brackets of a URL; write ::1$/],
+    [{ storage: { sqlite: 'a\u0000b.db' } }, /^storage\.sqlite: a path has no NUL character/],
+    [{ basePath: '/..' }, /^basePath: .*no part is \. or \.\./],
+    [{ basePath: '/a/./b' }, /^basePath: /],
+  ]
+  for (const [config, problem] of cases) {
+    const found = await refusalOf(config)
+    t.equal(found?.length, 1, JSON.stringify(config))
+    t.match(found?.[0], problem)
+  }
 })
 
 t.test('an origin that no page has is told with the one that was meant', async (t) => {

@@ -72,6 +72,8 @@ t.test('what is served and hardly meant is told, with what to do', async (t) => 
     [{ ...links, publicUrl: 'https://gateway.example/v1/' }, /^notifications\.publicUrl: .*\/v1 twice; leave it out/],
     [{ answerLinks: true, publicUrl: 'https://gateway.example' }, /^notifications\.answerLinks: .*no channel/],
     [{ webhook, channels: [{ ...NTFY, format: 'webhook' }] }, /^notifications\.channels\[0\]\.name: .*of its own$/],
+    [{ webhook: { ...webhook, events: [] } }, /^notifications\.webhook\.events: nothing is told.*leave events out/],
+    [{ channels: [{ ...NTFY, events: [] }] }, /^notifications\.channels\[0\]\.events: nothing is told/],
     [{ channels: [{ ...NTFY, profiles: ['demo', 'dem'] }] }, /^notifications\.channels\[0\]\.profiles\[1\]: .*"dem"/],
   ]
   for (const [notifications, warning] of cases) {

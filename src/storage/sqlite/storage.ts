@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { StringEnum, strict } from '../../../schemas/common.js'
+import { optionError } from '../../errors.js'
 import { argumentOf } from '../../lib/argument.js'
 import { forOneGateway } from '../held.js'
 import type { Call } from '../sql/call-queue.js'
@@ -20,8 +21,9 @@ export interface SqliteStorageOptions {
   now?: () => number
 }
 
+const CALL = 'createSqliteStorage({ path })'
 const optionsOf = argumentOf<SqliteStorageOptions>(
-  'createSqliteStorage({ path })',
+  CALL,
   Type.Object(
     {
       path: Type.String({ minLength: 1 }),
@@ -62,6 +64,7 @@ export function createSqliteStorage(
   { pragmas = [], worker, onBatch }: SqliteInternals = {},
 ): SqliteStorage {
   const { path, synchronous = 'full', now } = optionsOf(options)
+  if (path.includes('\0')) throw optionError(CALL, 'path: has a NUL character in it; give the path without it.')
   let file: HeldFile | undefined
   const openDatabase = async (): Promise<OpenDatabase> => {
     const held = await holdFile(path)
