@@ -115,8 +115,18 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency, clock }:
     route.onSend = [onSend, route.onSend ?? []].flat()
     const { handler } = route
     route.handler = function (request, reply) {
-      if (request.takenKey) keepAnswer(request.takenKey, reply)
-      return handler.call(this, request, reply)
+      const { takenKey } = request
+      if (!takenKey) return handler.call(this, request, reply)
+      keepAnswer(takenKey, reply)
+      const answering = handler.call(this, request, reply)
+      // a hook of the host that fails at the answer, and again at the refusal in its place, keeps both from the hook above
+      const closed = new Promise<void>((resolve) => reply.raw.once('close', resolve))
+      Promise.allSettled([answering, closed]).then(() => {
+        if (request.takenKey !== takenKey) return
+        request.takenKey = undefined
+        void remember(takenKey, request, reply)
+      })
+      return answering
     }
   })
 }

@@ -5,7 +5,7 @@ import rateLimit from '@fastify/rate-limit'
 import fastify from 'fastify'
 import t from 'tap'
 import gatewayPlugin, { type MessageBlock } from '../../src/index.js'
-import { buildGateway, buildServer, SOME_CWD } from '../fixtures/build.js'
+import { buildGateway, buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { attach } from '../fixtures/client.js'
 import { hostWorld } from '../fixtures/host-world.js'
 import { isProblem } from '../fixtures/problem.js'
@@ -89,6 +89,39 @@ for (const statusCode of [500, 503])
       t.same((await host.inject('/v1/sessions')).json(), [again.json()])
     },
   )
+
+t.test('a hook of the host that lets no answer through keeps no key taken', async (t) => {
+  const host = fastify({ forceCloseConnections: true })
+  t.teardown(() => host.close())
+  let isStuck = true
+  let held = 0
+  host.addHook('onSend', async (_request, _reply, payload) => {
+    if (!isStuck) return payload
+    held++
+    return new Promise(() => {})
+  })
+  await host.register(gatewayPlugin, hostWorld().options)
+  const url = `${await host.listen({ port: 0, host: '127.0.0.1' })}/v1/sessions`
+  const create = (key: string, cwd: string, signal?: AbortSignal) =>
+    fetch(url, {
+      ...{ method: 'POST', body: JSON.stringify({ cwd }), signal: signal ?? null },
+      headers: { 'content-type': 'application/json', 'idempotency-key': key },
+    })
+  const leaving = new AbortController()
+  const asked = [create('made', SOME_CWD, leaving.signal), create('refused', '/does/not/exist', leaving.signal)]
+  await until(() => held === 2)
+  leaving.abort()
+  for (const { status } of await Promise.allSettled(asked)) t.equal(status, 'rejected')
+  isStuck = false
+  const answerOf = async (key: string) => {
+    await until(async () => (await create(key, SOME_CWD)).status !== 409)
+    return create(key, SOME_CWD)
+  }
+  const again = await answerOf('made')
+  t.same([again.status, again.headers.get('idempotent-replayed')], [201, 'true'])
+  t.equal(((await (await fetch(url)).json()) as unknown[]).length, 1)
+  t.equal((await answerOf('refused')).status, 201, 'a key of what was refused may be used for something else')
+})
 
 t.test('what can be read can be asked for its head, also in a host that makes no such routes', async (t) => {
   const host = fastify({ exposeHeadRoutes: false })
