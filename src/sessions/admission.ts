@@ -137,6 +137,13 @@ export class Admission {
     return { profile, cwd: asked.cwd }
   }
 
+  /** As `examine`, the form too. @throws what `admit` would refuse it with, whatever room there is */
+  async examineUnchecked(given: CreateSessionRequest, principal: Principal = UNLIMITED): Promise<void> {
+    requestChecker.assert(given)
+    assertMeta(given.meta, 'meta')
+    await this.examine(copyOf({ ...given }), principal)
+  }
+
   /** @throws SG_ERR_ENGINE_START, or a 400 for what the engine cannot do; the runner is closed again then */
   async buildRunner(
     { profile, config }: Admitted,

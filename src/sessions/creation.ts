@@ -10,7 +10,7 @@ import { nameOf, type Principal } from '../principal.js'
 import type { Archive } from './kept/archive.js'
 import type { Keeping } from './kept/keeping.js'
 import { START_LIMIT_MS } from './life/runner-link.js'
-import type { Places } from './places.js'
+import { type Places, tooMany } from './places.js'
 import type { CreateOptions, RegistryOptions } from './registry-options.js'
 import { Session } from './session.js'
 import type { SessionWorld } from './session-world.js'
@@ -57,6 +57,14 @@ export class Creation {
     const { places, world, register } = this.#parts
     const { admission, keepKey, clock } = this.#parts.options
     if (this.#parts.isDraining()) throw shuttingDown()
+    if (!places.hasRoom && !options.place) {
+      // what is refused whatever room there is is not to come again for that; no code of the host is asked, and nothing built
+      await this.#inTime(admission.examineUnchecked(request, options.principal), {
+        isRun: options.jobId !== undefined,
+        silent: 'The file system that cwd is on did not answer in time.',
+      })
+      throw tooMany()
+    }
     places.take(options.place)
     let session: Session | undefined
     let registered = false

@@ -6,6 +6,9 @@ export interface Place {
   release(): void
 }
 
+export const tooMany = () =>
+  new GatewayError('SG_ERR_TOO_MANY', { detail: 'The gateway runs as many sessions as it may.', retryAfterS: 5 })
+
 /** How many sessions live, those being built included; parked and terminal ones do not. */
 export class Places {
   readonly #max: number
@@ -18,17 +21,13 @@ export class Places {
     this.#onRoom = onRoom
   }
 
-  get #hasRoom(): boolean {
+  get hasRoom(): boolean {
     return this.#taken < this.#max
   }
 
   /** @param reserved the place that was kept for it @throws SG_ERR_TOO_MANY */
   take(reserved: Place | undefined): void {
-    if (!this.#hasRoom && !reserved)
-      throw new GatewayError('SG_ERR_TOO_MANY', {
-        detail: 'The gateway runs as many sessions as it may.',
-        retryAfterS: 5,
-      })
+    if (!this.hasRoom && !reserved) throw tooMany()
     this.#taken++
     reserved?.release()
   }
@@ -45,7 +44,7 @@ export class Places {
 
   /** Keeps a place; undefined while there is none. Giving it back is told to nobody: who keeps it knows. */
   reserve(): Place | undefined {
-    if (!this.#hasRoom) return undefined
+    if (!this.hasRoom) return undefined
     this.#taken++
     let isKept = true
     return {

@@ -37,6 +37,28 @@ async function buildWorld(t: Test) {
   return { ...server, create, root, directory }
 }
 
+t.test('what is refused whatever room there is says so also where there is none', async (t) => {
+  const { call, engine, registry } = await buildServer(t, { profiles: PROFILES, maxSessions: 1 })
+  const create = (body: object) => call('POST', '/sessions', { cwd: SOME_CWD, profile: 'narrow', ...body })
+  const { id } = (await create({})).json
+  const rows: [body: object, status: number, code: string][] = [
+    [{ titel: 'x' }, 400, 'SG_ERR_VALIDATION'],
+    [{ profile: 'nobody' }, 400, 'SG_ERR_PROFILE_UNKNOWN'],
+    [{ cwd: '/does/not/exist' }, 400, 'SG_ERR_CWD_INVALID'],
+    [{ capabilities: ['download'] }, 400, 'SG_ERR_CAPABILITY_NOT_GRANTED'],
+    [{ meta: { x: 'm'.repeat(17_000) } }, 400, 'SG_ERR_VALIDATION'],
+    [{}, 429, 'SG_ERR_TOO_MANY'],
+  ]
+  for (const [body, status, code] of rows) {
+    const answer = await create(body)
+    t.same([answer.status, answer.json.code], [status, code], JSON.stringify(body).slice(0, 80))
+  }
+  t.equal(engine.runners.length, 1, 'nothing was built for any of them')
+  await registry.close(id)
+  t.equal((await create({})).status, 201)
+  t.equal((await create({})).status, 429)
+})
+
 t.test('every refusal of a create', async (t) => {
   const { create, call, engine, root, directory } = await buildWorld(t)
   const rows: [body: object, status: number, code: string, path?: string][] = [
