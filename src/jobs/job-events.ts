@@ -1,5 +1,6 @@
 import type { CreateJobRequest, JobEvent, JobEventType, JobProgress } from '../../schemas/jobs.js'
 import { toError } from '../errors.js'
+import { assertEvent } from '../lib/argument.js'
 import type { Clock } from '../lib/clock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
@@ -22,6 +23,7 @@ export interface QueueEvents extends Record<string, unknown> {
   /** Nothing is accepted or begun any more. */
   draining: object
 }
+const EVENTS = ['job_event', 'budget_changed', 'draining']
 
 /** How job events reach the webhooks that jobs name. */
 export interface JobWebhookOptions {
@@ -104,6 +106,7 @@ export class JobEvents {
   }
 
   on<E extends keyof QueueEvents & string>(event: E, listener: (payload: QueueEvents[E]) => unknown): () => void {
+    assertEvent('queue.on(event, listener)', event, EVENTS)
     return this.#listeners.on(event, listener)
   }
 

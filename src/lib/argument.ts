@@ -1,5 +1,6 @@
 import type { TObject } from '@sinclair/typebox'
 import { optionError } from '../errors.js'
+import { unknownName } from './unknown-name.js'
 import { compileSchema } from './validation.js'
 
 /**
@@ -22,4 +23,10 @@ export function kindOf(given: unknown): string {
   if (given === null || given === undefined) return String(given)
   if (Array.isArray(given)) return 'a list'
   return typeof given === 'object' ? 'an object' : `a ${typeof given}`
+}
+
+/** Refuses to listen for an event that there is none of: its listener would never hear of anything. @param call how the function is called */
+export function assertEvent(call: string, event: string, known: readonly string[]): void {
+  if (!known.includes(event))
+    throw optionError(call, `${unknownName('event', String(event), known)}.`.replace('?.', '?'))
 }

@@ -42,6 +42,7 @@ export interface RegistryEvents extends Record<string, unknown> {
   /** One more session may live, after there were as many as may. */
   room: Record<string, never>
 }
+export const SESSION_EVENTS = ['session_created', 'session_event', 'session_held', 'session_removed', 'room']
 
 /**
  * Hears that a turn of a job's run is over before that is durable: nobody may be told. What is asked of the storage because of it in the same

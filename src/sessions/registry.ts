@@ -5,6 +5,7 @@ import type { AnswerChannel, ResolvePermissionRequest } from '../../schemas/perm
 import type { CreateSessionRequest, ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError, invalidField, toError, unknownProfile } from '../errors.js'
 import { keptWith, type TakenKey } from '../idempotency/making.js'
+import { assertEvent } from '../lib/argument.js'
 import { copyOf } from '../lib/json-value.js'
 import { KeyedLock } from '../lib/keyed-lock.js'
 import { Listeners } from '../lib/listeners.js'
@@ -20,7 +21,14 @@ import { Engines } from './life/engines.js'
 import { Sleep } from './life/sleep.js'
 import { OperatorLog } from './operator-log.js'
 import { type Place, Places } from './places.js'
-import type { CreateOptions, Observed, RegistryEvents, RegistryOptions, SessionObservers } from './registry-options.js'
+import {
+  type CreateOptions,
+  type Observed,
+  type RegistryEvents,
+  type RegistryOptions,
+  SESSION_EVENTS,
+  type SessionObservers,
+} from './registry-options.js'
 import { Session } from './session.js'
 import { SessionPages } from './session-pages.js'
 import { infoOf, type SessionEntry, SessionTable, visibleEntry } from './session-table.js'
@@ -300,8 +308,10 @@ export class SessionRegistry {
   /**
    * For a host, which may write into what it is told.
    * @returns a function that ends the observation; a listener that throws is logged and breaks nothing
+   * @throws SG_ERR_OPTION for an event that there is none of
    */
   on<E extends keyof RegistryEvents & string>(event: E, listener: (payload: RegistryEvents[E]) => void): () => void {
+    assertEvent('registry.on(event, listener)', event, SESSION_EVENTS)
     return this.follow(event, (payload) => listener(copyOf(payload)))
   }
 

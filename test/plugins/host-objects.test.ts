@@ -60,6 +60,17 @@ t.test('what a host makes of what it is told stays with the host', async (t) => 
   )
 })
 
+t.test('a listener for an event that there is none of is refused, and would never be told', async (t) => {
+  const { worker, registry } = await buildServer(t, { queue: {} })
+  const on = (of: { on(event: never, listener: () => void): unknown }, event: string) => of.on(event as never, () => {})
+  t.throws(() => on(registry, 'session_evnt'), {
+    code: 'SG_ERR_OPTION',
+    message: /registry\.on.*did you mean session_event\?/,
+  })
+  t.throws(() => on(worker.queue!, 'progress'), { code: 'SG_ERR_OPTION', message: /queue\.on.*: unknown event\.$/ })
+  for (const event of ['session_created', 'session_event', 'session_removed']) t.doesNotThrow(() => on(registry, event))
+})
+
 t.test('a host may use a request again once it has handed it in', async (t) => {
   const { worker, registry, engine } = await buildServer(t, { queue: {} })
   const request = { cwd: SOME_CWD, title: 'one', meta: { of: { host: 1 } } }
