@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import selectSerializer from '@fastify/fast-json-stringify-compiler'
 import { KindGuard, type TObject, type TSchema } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
@@ -6,6 +7,7 @@ import { GatewayError } from '../src/errors.js'
 import { parseJson } from '../src/lib/json-depth.js'
 import { refusalOf } from '../src/lib/validation.js'
 
+const NOT_UTF8 = 'The body is not UTF-8. Send the JSON as UTF-8.'
 const NOT_ENCODED = 'Send the body as it is, without a Content-Encoding.'
 
 /** JSON is the one content type of request bodies: bounded in size and depth, and a DELETE may announce one and send none. */
@@ -18,15 +20,17 @@ export function parseJsonBodies(scope: FastifyInstance, maxBodyBytes: number): v
   })
   scope.addContentTypeParser(
     'application/json',
-    { parseAs: 'string', bodyLimit: maxBodyBytes },
-    (request, text: string, done) => {
-      if (text === '' && request.method === 'DELETE') {
+    { parseAs: 'buffer', bodyLimit: maxBodyBytes },
+    (request, body: Buffer, done) => {
+      if (body.length === 0 && request.method === 'DELETE') {
         done(null, undefined)
         return
       }
       try {
-        if (text === '') throw new GatewayError('SG_ERR_INVALID_JSON', { detail: 'The body is empty.' })
-        done(null, parseJson(text))
+        if (body.length === 0) throw new GatewayError('SG_ERR_INVALID_JSON', { detail: 'The body is empty.' })
+        // read all the same, it would be another text than the one that was sent
+        if (!isUtf8(body)) throw new GatewayError('SG_ERR_INVALID_JSON', { detail: NOT_UTF8 })
+        done(null, parseJson(body.toString()))
       } catch (error) {
         done(error as Error, undefined)
       }

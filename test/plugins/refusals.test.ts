@@ -39,6 +39,15 @@ const BODIES: [what: string, request: Omit<RawRequest, 'path'>, status: number, 
     415,
     'SG_ERR_UNSUPPORTED_MEDIA_TYPE',
   ],
+  ...(['latin1', 'utf16le'] as const).map((encoding): (typeof BODIES)[number] => [
+    `JSON as ${encoding}`,
+    {
+      body: Buffer.from(JSON.stringify({ cwd: SOME_CWD, title: 'Grüße' }), encoding),
+      headers: { 'content-type': `application/json; charset=${encoding}` },
+    },
+    400,
+    'SG_ERR_INVALID_JSON',
+  ]),
   ...['null', 'true', '1', '"x"', '[]', '[{"cwd":"/"}]'].map((body): (typeof BODIES)[number] => [
     `a body that is ${body}`,
     { body, headers: JSON_TYPE },
@@ -75,6 +84,9 @@ t.test('bodies', async (t) => {
   t.same(engine.runners, [], 'no engine was started')
   for (const type of ['application/json; charset=utf-8', 'APPLICATION/JSON', 'application/json;'])
     t.equal((await call('POST', '/sessions', { cwd: SOME_CWD }, { 'content-type': type })).status, 201, type)
+  const marked = { body: `\ufeff${JSON.stringify({ cwd: SOME_CWD, title: 'Grüße 🎉' })}`, headers: JSON_TYPE }
+  const sent = await rawRequest(port, { method: 'POST', path: '/v1/sessions', ...marked })
+  t.match([sent.status, sent.json.title], [201, 'Grüße 🎉'], 'with a byte order mark')
   const deep = await call('POST', '/sessions', nested(64))
   t.equal(deep.status, 201, '64 levels')
   t.same((await call('GET', `/sessions/${deep.json.id}`)).json.meta, JSON.parse(nested(64)).meta)
