@@ -12,7 +12,8 @@ export function linkNext<T>(
   parameter = 'cursor',
 ): T[] {
   if (next !== undefined) {
-    const url = new URL(request.url, 'http://host')
+    // a host may take several slashes for one; two at the beginning are a server's name to whoever reads a link
+    const url = new URL(request.url.replace(/^\/{2,}/, '/'), 'http://host')
     url.searchParams.set(parameter, next)
     reply.header('link', `<${url.pathname}${url.search}>; rel="next"`)
   }

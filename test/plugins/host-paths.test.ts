@@ -36,6 +36,25 @@ t.test('the prefix of a registration is the beginning of every path, as for any 
   t.match(dispatched, [{ resultPath: '/api/agents/v1/executions/e/result' }])
 })
 
+t.test('a list is followed to its end also where the host takes several slashes for one', async (t) => {
+  const host = fastify({ routerOptions: { ignoreDuplicateSlashes: true } })
+  t.teardown(() => host.close())
+  await host.register(gatewayPlugin, hostWorld().options)
+  for (let n = 0; n < 2; n++) await host.inject({ method: 'POST', url: '/v1/sessions', payload: { cwd: SOME_CWD } })
+  for (const path of ['/v1/sessions', '//v1//sessions', '///v1/sessions']) {
+    const first = await host.inject({ path: `${path}?limit=1` } as never)
+    const {
+      host: server,
+      pathname,
+      search,
+    } = new URL(/^<(.*)>; rel="next"$/.exec(String(first.headers.link))![1]!, 'http://here')
+    t.equal(server, 'here', path)
+    const second = await host.inject(`${pathname}${search}`)
+    t.equal(second.statusCode, 200)
+    t.not(second.json()[0].id, first.json()[0].id)
+  }
+})
+
 t.test('where something was made is told under the prefix as it was asked for', async (t) => {
   const host = fastify()
   t.teardown(() => host.close())
