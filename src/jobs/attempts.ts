@@ -154,12 +154,13 @@ export class Attempts implements RunOwner {
   /**
    * Goes on with a job that was running or parked when an earlier process stopped: with the turn of its session, if that is parked or has
    * been woken again. Without such a turn the attempt has failed; without a session that began it does not count.
+   * @param unseen what its session has told since then to nobody who followed it
    */
-  takeUp(record: JobRecord, graceMs: number): void {
+  takeUp(record: JobRecord, graceMs: number, unseen: readonly SessionEventTold[] = []): void {
     const { sessionId = newId(), status } = record.info
     const run = new JobRun(this, record, this.#limitsOf(record), { sessionId })
     const tracked = this.#track(run)
-    const missed = this.#missed.of(sessionId)
+    const missed = [...unseen, ...this.#missed.of(sessionId)]
     const session = this.sessions.here(sessionId) ?? missed.at(-1)?.session
     const { notes: { sessions: earlier = [], unborn = 0 } = {} } = record.info
     const isBegun = record.info.sessionId !== undefined && !earlier.includes(sessionId)

@@ -1,8 +1,9 @@
 import { GatewayError, toError } from '../errors.js'
 import type { Logger } from '../lib/logger.js'
+import type { SessionEventTold } from '../sessions/registry-options.js'
 import { getJob, type JobRecord, listJobs, type QueueAdapter } from './adapter.js'
 import type { Attempts } from './attempts.js'
-import { ACTIVE_STATUSES, BEGUN_STATUSES } from './job.js'
+import { ACTIVE_STATUSES, BEGUN_STATUSES, type StoredJob } from './job.js'
 import type { JobStore } from './job-store.js'
 import { type JobSessions, unlessGone } from './sessions.js'
 
@@ -49,8 +50,12 @@ export async function recover({
   // what sessions have told by now has then reached the attempts
   await new Promise(setImmediate)
   if (attempts.draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN')
+  const unseen = new Map<string, SessionEventTold[]>()
+  for (const { info } of begun) unseen.set(info.id, await goneOn(info, sessions, logger))
+  if (attempts.draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN')
   for (const record of records) store.adopt(record)
-  for (const record of records) if (record.info.status !== 'queued') attempts.takeUp(record, graceMs)
+  for (const record of records)
+    if (record.info.status !== 'queued') attempts.takeUp(record, graceMs, unseen.get(record.info.id))
   for (const session of sessions.unended()) {
     if (session.jobId === undefined || attempts.follows(session.id) || !(await getJob(adapter, session.jobId))) continue
     // one that the adapter does not know may have been forgotten by it: its session goes on like any other
@@ -61,6 +66,32 @@ export async function recover({
       .catch((error) => logger.error({ err: toError(error), sessionId: session.id }, 'a session could not be ended'))
   }
   attempts.tookUpAll()
+}
+
+const isUnavailable = (error: unknown): error is GatewayError =>
+  error instanceof GatewayError && error.code === 'SG_ERR_STORE_UNAVAILABLE'
+
+/** What the session of a parked job told while a process without a queue had it. */
+async function goneOn(job: StoredJob, sessions: JobSessions, logger: Logger): Promise<SessionEventTold[]> {
+  const sessionId = job.sessionId!
+  const session = sessions.here(sessionId)
+  const waitsFor = session?.status === 'parked' && session.parked?.executions[0]?.executionId
+  if (job.status !== 'parked' || !session || waitsFor === job.parkedExecutionId) return []
+  try {
+    const events = await sessions.eventsAfter(sessionId, job.notes?.attempt?.lastSeq ?? 0)
+    let { status } = session
+    return events.map((event) => {
+      if (event.type === 'status_changed') ({ status } = event)
+      return { sessionId, event, session: { ...session, status } }
+    })
+  } catch (error) {
+    if (isUnavailable(error)) {
+      ofSessions.add(error)
+      throw error
+    }
+    logger.error({ err: toError(error), jobId: job.id }, 'what the session of a parked job went on to cannot be read')
+    return []
+  }
 }
 
 /** Jobs that are this node's and that nobody goes on with yet. */

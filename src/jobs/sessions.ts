@@ -1,4 +1,5 @@
 import type { SessionCommand } from '../../schemas/commands.js'
+import type { SessionEvent } from '../../schemas/events.js'
 import type { CreateSessionRequest, SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError } from '../errors.js'
 import type { PlannedNotification } from '../notifications/planned.js'
@@ -36,6 +37,8 @@ export interface JobSessions {
   unended(): SessionInfo[]
   /** Makes a session that has ended one that this process has, for a while. */
   get(id: string): Promise<SessionInfo | undefined>
+  /** What has happened to a session that this process has, after a place in its log. */
+  eventsAfter(id: string, seq: number): Promise<SessionEvent[]>
   send(id: string, command: SessionCommand): Promise<void>
   /** Ends a session, which stays listed. */
   end(id: string): Promise<void>

@@ -1,6 +1,6 @@
 import { CLOSE, type Close } from '../../schemas/close-codes.js'
 import type { SessionCommand } from '../../schemas/commands.js'
-import { SessionClosedReason } from '../../schemas/events.js'
+import { SessionClosedReason, type SessionEvent } from '../../schemas/events.js'
 import type { AnswerChannel, ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { CreateSessionRequest, ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError, invalidField, toError, unknownProfile } from '../errors.js'
@@ -19,6 +19,7 @@ import { Archive } from './kept/archive.js'
 import { Keeping } from './kept/keeping.js'
 import { Engines } from './life/engines.js'
 import { Sleep } from './life/sleep.js'
+import { allEvents } from './log/events-page.js'
 import { OperatorLog } from './operator-log.js'
 import { type Place, Places } from './places.js'
 import {
@@ -293,6 +294,11 @@ export class SessionRegistry {
     if (!entry) return
     if (this.#table.isParked(id) || entry.session?.frozen) await this.close(id, reason)
     else await (entry.session ?? (await this.#load(entry)))?.close(reason)
+  }
+
+  /** What has happened to a session after a place in its log, as far as that is kept. @throws as `open` */
+  async eventsAfter(id: string, seq: number): Promise<SessionEvent[]> {
+    return allEvents(await this.open(id, UNLIMITED), seq)
   }
 
   /** Carries out a command on a session, as a client's would be. */

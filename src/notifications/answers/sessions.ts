@@ -1,6 +1,6 @@
 import type { SessionEvent } from '../../../schemas/events.js'
 import { UNLIMITED } from '../../principal.js'
-import { eventsPage } from '../../sessions/log/events-page.js'
+import { type EventsPage, eventsPage } from '../../sessions/log/events-page.js'
 import type { SessionRegistry } from '../../sessions/registry.js'
 import type { AnswerableSessions, Resolved } from './answer-links.js'
 
@@ -35,12 +35,6 @@ export const answerableSessions = (registry: SessionRegistry): AnswerableSession
     return undefined
   },
 })
-
-interface EventsPage {
-  events: SessionEvent[]
-  nextAfterSeq: number
-  lastSeq: number
-}
 
 const isResolution = (event: SessionEvent, requestId: string): boolean =>
   event.type === 'permission_resolved' && event.requestId === requestId

@@ -1,9 +1,16 @@
-import type { EventsQuery } from '../../../schemas/events.js'
+import type { EventsQuery, SessionEvent } from '../../../schemas/events.js'
 import type { Session } from '../session.js'
 
 const DEFAULT_PAGE_EVENTS = 1_000
 const PAGE_BYTES = 1024 * 1024
 const COMMA = Buffer.from(',')
+
+/** Of a `ListEventsResponse`. */
+export interface EventsPage {
+  events: SessionEvent[]
+  nextAfterSeq: number
+  lastSeq: number
+}
 
 /**
  * A page of a session's log as the JSON text of a `ListEventsResponse`, put together from the bytes that the log holds: up to `limit`
@@ -46,4 +53,15 @@ export async function eventsPage(
   const parts = events.flatMap((json, index) => (index === 0 ? [json] : [COMMA, json]))
   const rest = JSON.stringify({ nextAfterSeq, lastSeq, epoch: log.epoch, truncated })
   return Buffer.concat([Buffer.from('{"events":['), ...parts, Buffer.from(`],${rest.slice(1)}`)])
+}
+
+/** Everything in a session's log after a place, page by page. */
+export async function allEvents(session: Session, seq: number): Promise<SessionEvent[]> {
+  const all: SessionEvent[] = []
+  for (let afterSeq = seq; ; ) {
+    const page = JSON.parse((await eventsPage(session, { afterSeq })).toString()) as EventsPage
+    all.push(...page.events)
+    if (page.nextAfterSeq >= page.lastSeq) return all
+    afterSeq = page.nextAfterSeq
+  }
 }
