@@ -165,6 +165,24 @@ if (hasPostgres()) {
     t.same(await storage.journal.list(), [])
   })
 
+  t.test('what was done and not answered is asked again when others were in its way', async (t) => {
+    const { storage, proxy, schema } = await cuttableWorld(t)
+    // a sequence goes on where a transaction is undone
+    await server.query(`
+      CREATE SEQUENCE ${schema}.tries;
+      CREATE FUNCTION ${schema}.second_deadlocks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF nextval('${schema}.tries') = 2 THEN RAISE EXCEPTION 'deadlock detected' USING ERRCODE = '40P01'; END IF;
+        RETURN NEW;
+      END $$;
+      CREATE TRIGGER second_deadlocks BEFORE INSERT ON ${schema}.gateway_keys
+      FOR EACH ROW EXECUTE FUNCTION ${schema}.second_deadlocks()`)
+    const cut = proxy.cut('answered', /gateway_keys/)
+    const value = storage.channels.keyOnce('name', 'value')
+    await cut
+    t.equal(await value, 'value')
+    t.match(await server.query(`SELECT last_value::int FROM ${schema}.tries`), [{ last_value: 3 }])
+  })
+
   t.test('what never arrived is refused, and can be asked again', async (t) => {
     const { storage, proxy } = await cuttableWorld(t)
     await storage.journal.write(firstWrite('one'))

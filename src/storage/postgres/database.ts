@@ -6,7 +6,7 @@ import { Batch, jobsChanged, KnownSessions, together } from './batch.js'
 import { failureOf, fenced, forgotten, isOfCaller } from './failures.js'
 import { AS_LOGIN, Link, type LinkOptions } from './link.js'
 import type { CallPostgres } from './operations.js'
-import { type Statement, StatementError } from './pipeline.js'
+import { type Row, type Statement, StatementError } from './pipeline.js'
 import { type Self, statement } from './plan.js'
 import { RAISED } from './schema.js'
 import { jobsAsked, type KnownJobs, knownJobs } from './tables/jobs.js'
@@ -217,8 +217,16 @@ export class PostgresDatabase {
     }
     const { statements, results } = batch.asDone()
     const fence = statement(FENCE, this.#self.n, this.#term, this.#batch)
+    const asked = async (tries = 1): Promise<Row[][]> => {
+      try {
+        return statements.length > 0 ? await this.#link!.run([fence, ...statements]) : []
+      } catch (error) {
+        if (!isDeadlock(error) || tries === MOST_TRIES) throw error
+        return asked(tries + 1)
+      }
+    }
     try {
-      const rows = statements.length > 0 ? await this.#link!.run([fence, ...statements]) : []
+      const rows = await asked()
       this.#answer(pending, results(rows.slice(1)))
     } catch (error) {
       if (error instanceof StatementError && !error.isOver) return this.#onCut(error, pending, batch)
@@ -292,3 +300,5 @@ export class PostgresDatabase {
     if (isFirst) this.#onEnd(error)
   }
 }
+
+const isDeadlock = (error: unknown): boolean => error instanceof StatementError && error.error.code === DEADLOCK
