@@ -248,6 +248,26 @@ if (hasPostgres()) {
     t.match(taken, [{ from: undefined, jobIds: ['one'] }])
   })
 
+  t.test(
+    'what waits to be told of jobs is left by one without a queue, too, until there is one that has',
+    async (t) => {
+      const world = await clusterWorld(t)
+      const a = await world.node('a')
+      await running(a, 'one')
+      const told = (lane: string) => a.storage.outbox.add({ id: lane, lane, delivery: { type: 'told' } })
+      await told('one')
+      await told('a session')
+      const b = await world.node('b', undefined, [], 0)
+      const taken = toldOf(b)
+      a.cut()
+      await taken
+      const lanesOf = async (node: typeof a) => (await node.storage.outbox.list()).map(({ lane }) => lane)
+      t.same(await lanesOf(b), ['a session'])
+      const c = await world.node('c')
+      t.same(await lanesOf(c), ['one'])
+    },
+  )
+
   t.test('and are told once, though the connection is lost over it, and again when there are others', async (t) => {
     const world = await clusterWorld(t)
     const [a, b] = [await world.node('a', LONG_MS), await world.node('b')]

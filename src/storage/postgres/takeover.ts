@@ -8,8 +8,12 @@ import { statement } from './plan.js'
 const LOCKED = '55P03'
 
 const TAKE = 'SELECT @take_over_4($1, $2, $3, $4, $5) AS taken'
-/** Of a node that runs none: one that does finds them when it joins, or sees that a member is gone. */
+/**
+ * Of a node that runs none: one that does finds them when it joins, or sees that a member is gone, and what is to be told of jobs, each in
+ * the lane of its name.
+ */
 const LEAVE_JOBS = `UPDATE @jobs SET owner = 0 WHERE owner = $1 AND status IN ('running', 'parked')`
+const LEAVE_TOLD = 'UPDATE @deliveries SET owner = 0 WHERE owner = $1 AND lane IN (SELECT id FROM @jobs)'
 /** One that was stopped in the middle of a batch, or is cut off, has what it sent so far open until somebody ends it. */
 const END_BATCH = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE pid = $1 AND usename = current_user AND datname = current_database()
@@ -144,7 +148,7 @@ export class TakeOver {
     const n = victim?.n ?? null
     const take = [
       statement(TAKE, this.#me, n, isKnownDead, Math.ceil(this.#leaseMs), waitMs),
-      ...(this.#runsJobs ? [] : [statement(LEAVE_JOBS, this.#me)]),
+      ...(this.#runsJobs ? [] : [statement(LEAVE_JOBS, this.#me), statement(LEAVE_TOLD, this.#me)]),
     ]
     try {
       const [rows] = await link.run(take)
