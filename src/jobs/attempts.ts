@@ -4,6 +4,7 @@ import { toError } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import { newId } from '../lib/new-id.js'
+import { within } from '../lib/within.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Place } from '../sessions/places.js'
 import type { Observed, OnCallCounted, OnTurnOver, SessionEventTold } from '../sessions/registry-options.js'
@@ -39,6 +40,9 @@ const IN_A_TURN: readonly SessionStatus[] = ['running', 'awaiting_approval', 'pa
 
 const isRun = ({ jobId }: Observed): boolean => jobId !== undefined
 const STOPPED: AttemptOutcome = { status: 'failed', error: 'The gateway stopped during the run.' }
+
+/** Whoever cancels a parked job waits that long until it is written that nothing wakes it: after a crash a store may have its session, and no job. */
+const DISCARD_MS = 1_000
 
 /** So many claims of a job may be cut off before its session begins without one counting as an attempt. */
 const MAX_UNBORN = 3
@@ -208,6 +212,7 @@ export class Attempts implements RunOwner {
       else this.#write(tracked, () => this.#cancel(tracked, isRefused).catch(reject))
       void tracked.settled.then(resolve)
     })
+    if (run.wasParked) await within(DISCARD_MS, run.closed, { clock: this.clock })
     return run.record.info
   }
 

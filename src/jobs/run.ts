@@ -68,6 +68,8 @@ export class JobRun {
   record: JobRecord
   /** Resolves when the engine of an ended run is gone or was given up on. */
   closed: Promise<void> = Promise.resolve()
+  /** It ended parked: `closed` is when what its session could be woken from is gone. */
+  wasParked = false
   readonly #owner: RunOwner
   /** Cancels that came while the end of the attempt was being written. */
   readonly #cancels: (() => boolean)[] = []
@@ -383,14 +385,14 @@ export class JobRun {
   #end(outcome: AttemptOutcome): void {
     if (this.ended) return
     const { sessions } = this.#owner
-    const wasParked = this.parked && !this.#isHeld
+    this.wasParked = this.parked && !this.#isHeld
     this.#place?.release()
     this.#account()
     this.#state = 'ended'
     this.#watchdog?.cancel()
     this.#killing?.grace.cancel()
     // closing also discards what a parked session could be woken from; ending leaves the session to be looked at
-    const ending = wasParked ? this.#closeParked() : sessions.end(this.sessionId)
+    const ending = this.wasParked ? this.#closeParked() : sessions.end(this.sessionId)
     this.closed = ending.then(
       () => {},
       () => {},

@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
 import type { JobEvent } from '../../schemas/jobs.js'
 import { providerEngine } from '../../src/engines/provider/index.js'
+import { deferred } from '../../src/lib/deferred.js'
 import type { SessionStore } from '../../src/sessions/kept/store.js'
 import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
 import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
@@ -68,4 +69,35 @@ t.test('a job whose end was written before its session was discarded leaves noth
   t.not((await call('POST', `/executions/${parked.parkedExecutionId}/result`, RESULT)).json.applied, true)
   t.match(await job(id), { status: 'canceled' })
   t.same(told(), [])
+})
+
+t.test('a parked job is canceled once it is written that nothing wakes its session', async (t) => {
+  const store = new MemorySessionStore()
+  const writing = deferred()
+  let isParked = false
+  let isAsked = false
+  const slow: SessionStore = {
+    async save(record) {
+      isAsked = isParked
+      if (isParked) await writing.promise
+      await store.save(record)
+    },
+    get: (id) => store.get(id),
+    list: () => store.list(),
+    delete: (id) => store.delete(id),
+  }
+  const { call, becomes, job } = await start(t, { adapter: createMemoryQueueAdapter(), store: slow })
+  const { id } = (await call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt: WAITS } })).json
+  await becomes(id, 'parked')
+  isParked = true
+  let isTold = false
+  const canceled = call('DELETE', `/jobs/${id}`).finally(() => {
+    isTold = true
+  })
+  await until(() => isAsked, 'that it is to be written')
+  await becomes(id, 'canceled')
+  t.notOk(isTold, 'a crash now would leave the session to be woken, and nobody was told')
+  writing.resolve()
+  t.match(await canceled, { status: 200, json: { status: 'canceled' } })
+  t.match(await job(id), { status: 'canceled' })
 })
