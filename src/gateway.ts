@@ -139,9 +139,9 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   // where the operator's own deliveries go is the operator's decision
   const operatorGuard = new EgressGuard({ allowPrivateNetworks: true })
 
-  const { tools = [], onDispatch } = options.executions ?? {}
   const basePath = `${surroundings.prefix ?? ''}${options.basePath}`
-  const dispatcher = new ExecutionDispatcher({ tools, onDispatch, basePath, deliverer, guard: operatorGuard, logger })
+  const dispatching = { basePath, deliverer, executions, guard: operatorGuard, logger }
+  const dispatcher = new ExecutionDispatcher({ ...options.executions, ...dispatching })
 
   const sharing = sharingOf(options)
   const registry = new SessionRegistry({

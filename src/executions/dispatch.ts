@@ -6,6 +6,7 @@ import { PlannedOnce } from '../notifications/planned.js'
 import type { WebhookDeliverer } from '../webhooks/deliverer.js'
 import type { EgressGuard } from '../webhooks/egress.js'
 import { type OperatorWebhook, operatorTarget, type WebhookTarget } from '../webhooks/target.js'
+import type { Executions } from './executions.js'
 
 /** A call of a deferred tool, as whoever does the work is told it. */
 export interface ExecutionDispatch {
@@ -20,10 +21,11 @@ export interface ExecutionDispatch {
 }
 
 export interface DispatcherOptions {
-  tools: readonly { name: string; dispatch?: OperatorWebhook }[]
-  onDispatch: ((execution: ExecutionDispatch) => unknown) | undefined
+  tools?: readonly { name: string; dispatch?: OperatorWebhook }[]
+  onDispatch?: ((execution: ExecutionDispatch) => unknown) | undefined
   basePath: string
   deliverer: WebhookDeliverer
+  executions: Pick<Executions, 'isOver'>
   guard: EgressGuard
   logger: Logger
 }
@@ -31,6 +33,8 @@ export interface DispatcherOptions {
 /** Nobody else would do the work, so it is tried for some minutes. */
 const ATTEMPTS = 10
 const RETRY_DELAY_MS = 500
+
+const laneOf = (sessionId: string, toolName: string): string => `${sessionId} ${toolName}`
 
 /** Tells whoever does the work of deferred tools: the host by its hook, others by a webhook. */
 export class ExecutionDispatcher {
@@ -40,14 +44,15 @@ export class ExecutionDispatcher {
 
   /** @throws SG_ERR_OPTION for a `dispatch` that cannot be a target */
   constructor(options: DispatcherOptions) {
-    const { tools, guard } = options
+    const { tools = [], guard, executions } = options
     this.#options = options
     this.#targets = new Map(
       tools.flatMap(({ name, dispatch }, index) => {
         if (!dispatch) return []
         const option = `executions.tools.${index}.dispatch`
         const how = { option, attempts: ATTEMPTS, retryDelayMs: RETRY_DELAY_MS, guard }
-        return [[name, operatorTarget(dispatch, how)]]
+        const isWanted = ({ id }: { id: string }) => !executions.isOver(id)
+        return [[name, { ...operatorTarget(dispatch, how), isWanted }]]
       }),
     )
   }
@@ -75,12 +80,17 @@ export class ExecutionDispatcher {
     const target = this.targetOf(toolName)
     const delivery =
       target &&
-      deliverer.plan(`${sessionId} ${toolName}`, {
+      deliverer.plan(laneOf(sessionId, toolName), {
         ...{ id: executionId, type: 'execution_dispatched', payload: told, target },
         origin: { kind: 'dispatch', tool: toolName },
         importance: 'last',
       })
     return new PlannedOnce(delivery ? [delivery] : [], () => void this.#tellHost(told))
+  }
+
+  /** A session was removed: no result of its executions finds it. */
+  forget(sessionId: string): void {
+    for (const toolName of this.#targets.keys()) this.#options.deliverer.withdraw(laneOf(sessionId, toolName))
   }
 
   async #tellHost(told: ExecutionDispatch): Promise<void> {

@@ -30,6 +30,8 @@ interface Entry {
   /** Epoch milliseconds; the watchdog fires then. */
   readonly deadline: number | undefined
   settled: boolean
+  /** By a result that this process took, or a claim: whoever is to do its work need not begin any more. */
+  isOver: boolean
   /** A result is being stored; resolves when it is, or could not be. */
   settling: Promise<void> | undefined
 }
@@ -97,7 +99,7 @@ export class Executions {
     const known = this.#entries.get(executionId)
     if (known?.sessionId === sessionId) return false
     if (known) throw new GatewayError('SG_ERR_EXECUTION_EXISTS')
-    const entry: Entry = { sessionId, deadline, settled: false, settling: undefined }
+    const entry: Entry = { sessionId, deadline, settled: false, isOver: false, settling: undefined }
     this.#entries.set(executionId, entry)
     const ids = this.#bySession.get(sessionId)
     if (ids === undefined) this.#bySession.set(sessionId, executionId)
@@ -150,6 +152,7 @@ export class Executions {
     try {
       const applied = await sessions.deliver(entry.sessionId, executionId, result)
       entry.settled = true
+      entry.isOver = applied
       stored()
       if (!applied && this.#entries.get(executionId) !== entry) throw new GatewayError('SG_ERR_EXECUTION_NOT_FOUND')
       if (applied) await sessions.wake(entry.sessionId)
@@ -168,7 +171,7 @@ export class Executions {
   claim(executionId: string): boolean {
     const entry = this.#entries.get(executionId)
     if (!entry || entry.settled || entry.settling) return false
-    entry.settled = true
+    entry.settled = entry.isOver = true
     this.#disarm(executionId, entry)
     return true
   }
@@ -177,8 +180,13 @@ export class Executions {
   unclaim(executionId: string): void {
     const entry = this.#entries.get(executionId)
     if (!entry) return
-    entry.settled = false
+    entry.settled = entry.isOver = false
     this.#arm(executionId, entry)
+  }
+
+  /** Whether it has its result, so that nobody is to begin with its work. */
+  isOver(executionId: string): boolean {
+    return this.#entries.get(executionId)?.isOver ?? false
   }
 
   /** Makes an id unknown here that turned out to be a session's of another node: results are passed on to it. */

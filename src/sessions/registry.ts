@@ -411,6 +411,7 @@ export class SessionRegistry {
     if (!this.#table.remove(id)) return
     this.#sleep.forget(id)
     this.#options.executions.forget(id)
+    this.#options.dispatcher.forget(id)
     this.#telling.onRemoved(id)
     if (!this.#listeners.has('session_removed')) return
     const tell = () => this.#listeners.emit('session_removed', { sessionId: id })

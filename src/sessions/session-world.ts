@@ -42,6 +42,8 @@ export interface SessionWorld {
   readonly dispatcher: {
     /** An execution was deferred; whoever does its work is to be told once that is durable. Must not throw. */
     plan(sessionId: string, execution: DeferredExecution): PlannedOnce
+    /** A session was removed: nobody is to begin with its work. */
+    forget(sessionId: string): void
   }
   readonly executions: Executions
   readonly keeping: Keeping

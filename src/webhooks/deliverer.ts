@@ -86,6 +86,7 @@ export class WebhookDeliverer {
   /** Lanes that have not come to rest. */
   #running = 0
   readonly #waiting = new WaitingCounts()
+  readonly #withdrawn = new WeakSet<Delivery>()
   readonly failing = new FailingTargets()
   #flushing = false
   /** As `restore` was given them. */
@@ -209,6 +210,11 @@ export class WebhookDeliverer {
     this.#ask(this.#outbox.forget(laneId))
   }
 
+  /** Nothing that waits in a lane is attempted any more. */
+  withdraw(laneId: string): void {
+    for (const delivery of this.#lanes.get(laneId)?.waiting ?? []) this.#withdrawn.add(delivery)
+  }
+
   /** Whether a target has answered that nothing is to be sent to it any more, to this process or one before. */
   isGone({ key }: WebhookTarget): boolean {
     return this.#gone.has(key)
@@ -322,6 +328,7 @@ export class WebhookDeliverer {
   async #deliver(laneId: string, lane: Lane, delivery: Delivery): Promise<boolean> {
     const { target } = delivery
     for (let attempt = 1; ; attempt++) {
+      if (this.#withdrawn.has(delivery) || target.isWanted?.(delivery) === false) return true
       const outcome = await this.#attempts.make(delivery)
       if (outcome === 'unwanted') return true
       if (outcome) {

@@ -1,13 +1,13 @@
 import { createHmac } from 'node:crypto'
 import t from 'tap'
 import type { ExecutionDispatch } from '../../src/executions/dispatch.js'
-import { createGateway } from '../../src/gateway.js'
+import { createGateway, type Gateway } from '../../src/gateway.js'
 import { UNLIMITED } from '../../src/principal.js'
 import type { SessionRegistry } from '../../src/sessions/registry.js'
 import { buildGateway, buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { buildJournaled } from '../fixtures/journaled.js'
 import { native, ok } from '../fixtures/parked.js'
-import { WebhookSink } from '../fixtures/webhook-sink.js'
+import { status, WebhookSink } from '../fixtures/webhook-sink.js'
 
 const deploy = { name: 'deploy', description: 'Deploys.', inputSchema: { type: 'object' }, timeoutMs: 60_000 }
 
@@ -199,3 +199,37 @@ t.test('nobody is told of work of a job that was canceled before it was written 
   await until(() => told.includes('e2'))
   t.same(told, ['e2'])
 })
+
+for (const [what, end] of [
+  ['a result', (gateway) => gateway.executions.submit('e1', ok)],
+  ['an interrupt', ({ registry }, id) => registry.send(id, { type: 'interrupt' })],
+  ['a removal', ({ registry }, id) => registry.close(id)],
+] satisfies [string, (gateway: Gateway, id: string) => Promise<unknown>][])
+  t.test(`a receiver that was not there is told no more of work that ${what} has made vain`, async (t) => {
+    const sink = await WebhookSink.start(t)
+    sink.answer = status(503)
+    const { gateway, registry, engine, clock } = await buildGateway(t, {
+      executions: { tools: [{ ...deploy, dispatch: { url: sink.url } }] },
+      script: native,
+    })
+    const { deliverer } = gateway
+    const deferred = async (executionId: string) => {
+      const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+      await until(() => engine.last.sent.length === 1)
+      await engine.last.host.deferExecution({ executionId, toolName: 'deploy', input: {} })
+      engine.last.host.waitForExecutions()
+      await until(async () => (await registry.get(id))?.status === 'parked')
+      return id
+    }
+    const id = await deferred('e1')
+    await deferred('e2')
+    await until(() => deliverer.counts.failedAttempts === 2, 'that both were refused')
+    await end(gateway, id)
+    sink.answer = undefined
+    await clock.advance(1_000)
+    await until(() => deliverer.pending === 0, 'that nothing waits')
+    t.same(
+      sink.received.map(({ body }) => body.executionId),
+      ['e1', 'e2', 'e2'],
+    )
+  })
