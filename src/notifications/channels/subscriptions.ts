@@ -121,12 +121,16 @@ export class PushSubscriptions {
     })
   }
 
-  /** Its push service says that there is no such browser any more; one that has subscribed anew since stays. */
+  /**
+   * Its push service says that there is no such browser any more, and says so once: what the store refuses is tried again. One that has
+   * subscribed anew since stays.
+   */
   forget({ id, createdAt }: Pick<KeptSubscription, 'id' | 'createdAt'>): Promise<void> {
-    return this.#lock.run('', async () => {
+    const forgotten = async () => {
       await this.#refreshed()
       if (this.#byId.get(id)?.createdAt === createdAt) await this.#remove(id)
-    })
+    }
+    return persistently(() => this.#lock.run('', forgotten), this.#options)
   }
 
   async #remove(id: string): Promise<void> {

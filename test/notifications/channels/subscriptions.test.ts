@@ -4,6 +4,7 @@ import { PushSubscriptions } from '../../../src/notifications/channels/subscript
 import type { CallerNamed, Principal } from '../../../src/principal.js'
 import { createMemoryChannelStore } from '../../../src/storage/memory/channel-store.js'
 import { EgressGuard } from '../../../src/webhooks/egress.js'
+import { until } from '../../fixtures/build.js'
 import { PushService } from '../../fixtures/push-service.js'
 import { VirtualClock } from '../../fixtures/virtual-clock.js'
 
@@ -193,6 +194,26 @@ t.test('what the store does not take is refused, and nothing is told to it', asy
   }
   await t.rejects(subscriptions.subscribe(service.subscribe().request, ANN), { code: 'SG_ERR_STORE_UNAVAILABLE' })
   t.same(subscriptions.ofProfile('one'), [])
+})
+
+t.test('one that is gone is forgotten once the store takes that', async (t) => {
+  const store = createMemoryChannelStore()
+  const { service, subscriptions, clock } = await world(t, { store })
+  const { request } = service.subscribe()
+  const { subscription } = await subscriptions.subscribe(request, ANN)
+  const { removeSubscription } = store
+  let refusals = 0
+  store.removeSubscription = async () => {
+    refusals++
+    throw new Error('the disk is full')
+  }
+  const forgotten = subscriptions.forget(subscription)
+  await until(() => refusals === 1, 'the refusal')
+  t.same((await subscriptions.subscribe(request, ANN)).isNew, false, 'nobody waits for it')
+  store.removeSubscription = removeSubscription
+  await clock.advance(60_000)
+  await forgotten
+  t.same([subscriptions.ofProfile('one'), await store.subscriptions()], [[], []])
 })
 
 t.test('a browser that subscribes at one node is told by all, and by none once it is gone', async (t) => {
