@@ -25,7 +25,13 @@ export async function migrate(from: string, to: string, schema: string | undefin
 }
 
 function placeOf(given: string, schema: string | undefined): Place {
-  if (/^postgres(ql)?:/i.test(given)) return { postgres: { url: given, ...(schema && { schema }) } }
+  if (/^postgres(ql)?:/i.test(given)) {
+    const named = URL.canParse(given) ? new URL(given).searchParams.get('schema') : null
+    // elsewhere an address that other programs share may say what it likes; here it says what is to be copied
+    if (named !== null && named !== schema)
+      throw new StorageError('POSTGRES_URL', 'The schema of a postgres:// URL is not read: name it with --schema.')
+    return { postgres: { url: given, ...(schema && { schema }) } }
+  }
   // as a file it would be made, by a name that has a password in it
   const [, scheme] = /^([a-z][a-z0-9+.-]*):\/\//i.exec(given) ?? []
   if (scheme === undefined) return { sqlite: given }

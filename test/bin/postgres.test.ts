@@ -225,6 +225,10 @@ if (hasPostgres()) {
       t.match(await refused.exited, { code: 2 }, name)
       t.match(refused.stderr, 'error: --schema: small letters, digits and _')
     }
+    const elsewhere = runDaemon(t, ['migrate', '--from', path, '--to', `${url}?schema=small`], { cwd })
+    t.match(await elsewhere.exited, { code: 1 })
+    t.match(elsewhere.stderr, 'The schema of a postgres:// URL is not read: name it with --schema.')
+    t.notMatch(elsewhere.stderr, password)
     const inUse = migrate()
     t.match(await inUse.exited, { code: 3 })
     t.match(inUse.stderr, `In use by process ${process.pid} `)
