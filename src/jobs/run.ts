@@ -82,6 +82,8 @@ export class JobRun {
   #lastSeq: number
   #sdkSessionId: string | undefined
   #watchdog: Timer | undefined
+  /** Before that no limit is held against what an earlier process left. */
+  #graceUntil = Number.NEGATIVE_INFINITY
   readonly #place: Place | undefined
   #isBorn: boolean
   /** It is parked, and its session has its engine. */
@@ -199,7 +201,8 @@ export class JobRun {
     if (status === 'parked') this.#parkedMs += Math.max(0, now - (parkedAt ?? now))
     this.#sdkSessionId = session.sdkSessionId
     this.#meter.readTotals(session)
-    this.#armWatchdog(graceMs)
+    this.#graceUntil = this.#owner.clock.steady() + graceMs
+    this.#armWatchdog()
     if (session.status === 'parked') this.#park(session.parked?.executions[0]?.executionId)
     else this.#resume()
   }
@@ -316,10 +319,11 @@ export class JobRun {
   }
 
   /** One watchdog: for the time spent running while it runs, for the time parked while it is parked. */
-  #armWatchdog(graceMs = 0): void {
+  #armWatchdog(): void {
     this.#watchdog?.cancel()
     this.#watchdog = undefined
     const { clock } = this.#owner
+    const graceMs = Math.max(this.#graceUntil - clock.steady(), 0)
     const { durationMs, parkedMs } = this.limits
     const since = clock.steady() - this.#legSince
     if (this.#state === 'parked' && parkedMs !== undefined)

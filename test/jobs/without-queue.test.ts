@@ -4,15 +4,17 @@ import { providerEngine } from '../../src/engines/provider/index.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import type { GatewayStorage } from '../../src/storage/storage.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 const CALL = { tools: [{ tool: 'lookup', input: {} }] }
+const HOUR = 3_600_000
 const RESULT = { status: 'ok', output: { type: 'text', value: 'found' } }
 
-async function start(t: Test, storage: GatewayStorage, queue?: object) {
+async function start(t: Test, storage: GatewayStorage, queue?: object, clock = new VirtualClock()) {
   const lookup = { name: 'lookup', description: 'Looks something up.', inputSchema: { type: 'object' } }
   const events: JobEvent[] = []
   const server = await buildServer(t, {
-    storage,
+    ...{ storage, clock },
     ...(queue && { queue: { onEvent: (event) => events.push(event), ...queue } }),
     profiles: [{ name: 'demo', engine: 'provider', provider: { id: 'demo' } }],
     createEngineRunner: providerEngine({ demoChunkDelayMs: 0, deferredTools: [lookup] }),
@@ -83,4 +85,21 @@ t.test('one that waits for another result by then is told of with that one', asy
   t.match(await third.answer(executionId), { applied: true })
   await third.becomes(path, 'succeeded')
   t.same(third.told(), ['job_resumed', 'job_parked', 'job_resumed', 'job_completed'])
+})
+
+t.test('and has the grace of a start when it has waited for too long by then', async (t) => {
+  const { storage, path, session, second } = await answeredMeanwhile(t, {
+    steps: [CALL, CALL, { text: 'it is deployed' }],
+  })
+  await second.becomes(session, 'parked')
+  await second.worker.close()
+  const later = new VirtualClock(second.clock.now() + 2 * HOUR)
+  const third = await start(t, storage, { maxParkedDurationMs: HOUR }, later)
+  const { executionId } = (await third.read(session)).parked.executions[0]
+  await until(async () => (await third.read(path)).parkedExecutionId === executionId, 'the other execution')
+  await later.advance(30_000)
+  t.match(await third.read(path), { status: 'parked' })
+  await later.advance(30_000)
+  await third.becomes(path, 'failed')
+  t.match(await third.read(path), { error: /parked for more than/ })
 })
