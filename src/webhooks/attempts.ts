@@ -4,7 +4,7 @@ import type { Logger } from '../lib/logger.js'
 import type { Standstill } from '../lib/standstill.js'
 import type { Delivery } from './delivery.js'
 import { type GoneTargets, saysGone } from './gone-targets.js'
-import { post, type Tried, timed } from './post.js'
+import { type PostError, post, type Tried, timed } from './post.js'
 import { deliveryHeaders } from './signing.js'
 import type { Slots } from './slots.js'
 import type { WebhookTarget, WriteRequest } from './target.js'
@@ -27,12 +27,22 @@ const signedJson =
     return { body, headers: deliveryHeaders(id, body, signingKeys, Math.floor(now / 1000)) }
   }
 
+/** Failures of a receiver that is not there, whatever it is sent. */
+const AWAY: ReadonlySet<PostError | undefined> = new Set<PostError>(['dns', 'connect', 'timeout'])
+
 /** Single attempts of deliveries: written, given a connection, sent. */
 export class Attempts {
   readonly #options: AttemptsOptions
+  /** Receivers that were not there since `leaveAway`. */
+  #away: Set<string> | undefined
 
   constructor(options: AttemptsOptions) {
     this.#options = options
+  }
+
+  /** From now on one that is not there is asked no more: what waits for it is left to the next process. */
+  leaveAway(): void {
+    this.#away ??= new Set()
   }
 
   /** @returns undefined when it was not made, as this process is ending; 'unwanted' when the target is gone */
@@ -49,10 +59,12 @@ export class Attempts {
     try {
       // another delivery to it was told so while this one waited for its turn
       if (gone.has(target.key)) return 'unwanted'
+      if (this.#away?.has(receiver)) return undefined
       const written = await this.#tried(id, () => write(clock.now()))
       if (!written) return await unwritten()
       if (standstill?.stands) await standstill.passed(signal)
       const outcome = await timed(clock, () => post(target, written, clock, signal))
+      if (AWAY.has(outcome.error)) this.#away?.add(receiver)
       // before the next one may ask
       if (saysGone(target, outcome.status)) gone.add(target)
       return outcome

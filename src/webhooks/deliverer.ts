@@ -228,11 +228,13 @@ export class WebhookDeliverer {
   }
 
   /**
-   * Resolves when nothing is left to deliver now. From now on nothing is waited for: what would have to be is left to the next process.
-   * When there is none, retries follow at once, and a receiver that asked for patience is left alone.
+   * Resolves when nothing is left to deliver now. From now on nothing is waited for: what would have to be is left to the next process,
+   * and so is what else waits for a receiver that is not there. When there is no next one, retries follow at once, and a receiver that
+   * asked for patience is left alone.
    */
   flush(): Promise<void> {
     this.#flushing = true
+    if (this.#outlasts) this.#attempts.leaveAway()
     return this.#rest()
   }
 

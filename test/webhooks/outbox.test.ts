@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import { createMemoryDeliveryOutbox } from '../../src/storage/memory/delivery-outbox.js'
 import { until } from '../fixtures/build.js'
@@ -137,6 +138,27 @@ t.test('a receiver that is down over a restart gets what waited, and nothing cou
     ['d3', 'd2', 'd1', 'd1', 'd1'],
     'the log goes on',
   )
+})
+
+t.test('a shutdown asks a receiver that is not there no more than it is asking already', async (t) => {
+  const { sink, send, deliverer, kept, again } = await process(t, { connections: { perTarget: 1 } })
+  const open: ServerResponse[] = []
+  sink.answer = (_received, response) => void open.push(response)
+  for (const lane of ['a', 'b', 'c']) send(lane)
+  await until(() => open.length === 1)
+  const flushed = deliverer.flush()
+  open[0]!.destroy()
+  await flushed
+  await deliverer.close()
+  t.equal(sink.received.length, 1)
+  t.same((await kept()).sort(), ['d1', 'd2', 'd3'])
+  t.equal(deliverer.counts.lost, 0)
+  sink.answer = undefined
+  const next = await again()
+  await next.restore()
+  await next.idle()
+  t.same(await kept(), [])
+  t.equal(next.deliverer.counts.delivered, 3)
 })
 
 t.test('a shutdown makes what can be made, and leaves who asked for patience or hangs', async (t) => {
