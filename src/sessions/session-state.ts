@@ -131,14 +131,15 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     // whoever builds the session knows these; a fact that nobody takes up does not compile
     const { order: _order, home: _home, askedBy: _askedBy, ...forgotten } = others
     forgotten satisfies Record<string, never>
-    // what was asked for after the snapshot is asked for again, under another id
-    const isKnown = (id: string) => !midTurn || midTurn.waits.includes(id)
+    const ended = info.status === 'failed' || info.status === 'closed' ? info.status : undefined
+    // what was asked for after the snapshot is asked for again, under another id; nobody waits where all has ended
+    const isKnown = (id: string) => !ended && (!midTurn || midTurn.waits.includes(id))
     const at = midTurn?.since ?? info.lastActivityAt
     this.facts.restore(info, { firstPrompt, engineTitle, before, turnUsage }, midTurn?.used)
     this.permissions.restore(
       permissions.filter(({ id }) => isKnown(id)),
       asked,
-      permissions.filter(({ id }) => !isKnown(id)),
+      ended ? [] : permissions.filter(({ id }) => !isKnown(id)),
     )
     for (const execution of executions) if (isKnown(execution.executionId)) this.executions.add(execution, at)
     this.executions.remember(settled)
@@ -149,7 +150,6 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     this.files = snapshotFiles(snapshot, at)
     this.midTurn = midTurn
     this.#shownStatus = midTurn ? 'parked' : info.status
-    const ended = info.status === 'failed' || info.status === 'closed' ? info.status : undefined
     if (ended) this.#life = { is: 'ended', as: ended }
     else if (midTurn) this.#life = { is: 'asleep', parkedSince: midTurn.since }
     else this.#life = { is: 'asleep', snapshot: isStale ? undefined : snapshot }

@@ -236,6 +236,25 @@ t.test('so they do when the only one that has ended is looked at', async (t) => 
   )
 })
 
+t.test('what an earlier version left on the lists of one that has ended nobody is shown as waiting', async (t) => {
+  const { create, again, first, storage } = await world(t)
+  const id = await create('scripted', 'go')
+  await until(() => first.engine.last.sent.length === 1)
+  await first.engine.last.defer('never settled')
+  await until(async () => first.registry.here(id)?.status === 'parked')
+  await first.gateway.close()
+  const { state, reservedSeq } = (await storage.journal.get(id))!
+  const { midTurn: _midTurn, ...earlier } = state
+  const request = { id: 'never answered', toolName: 'Write', toolUseId: 't', input: {} }
+  const info = { ...state.info, status: 'closed' as const }
+  await storage.journal.write({ id, reservedSeq, state: { ...earlier, info, permissions: [request] } })
+  const { registry, gateway } = await again()
+  const shown = (await registry.open(id, UNLIMITED)).snapshot()
+  t.match(shown.session, { status: 'closed', pendingPermissions: 0 })
+  t.same([shown.pendingExecutions, shown.pendingPermissions], [[], []])
+  t.same(await gateway.executions.submit('never settled', ok), { applied: false, sessionId: id })
+})
+
 t.test('it can be looked at while another session asks whether it may have its execution', async (t) => {
   const { create, storage, again, first } = await world(t)
   const id = await create('scripted', 'go')
