@@ -113,7 +113,7 @@ export class Inbox implements WaitingObserver {
     this.listeners.emit('changed', { profile })
   }
 
-  onRemoved(sessionId: string): void {
+  onNothingWaits(sessionId: string): void {
     for (const requestId of [...(this.#bySession.get(sessionId)?.keys() ?? [])]) this.onResolved(sessionId, requestId)
   }
 

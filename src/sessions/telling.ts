@@ -117,6 +117,8 @@ export class Telling {
     const { inbox } = this.#observers
     const { info, midTurn, permissions = [], asked = {} } = state
     if (!inbox || !midTurn) return
+    // an interrupt denies all of them, with the next engine
+    if (midTurn.interrupted || news.some(({ type }) => type === 'interrupt')) return
     const answered = new Set(
       [...news, ...midTurn.decisions].flatMap((one) => ('requestId' in one ? one.requestId : [])),
     )
@@ -130,7 +132,10 @@ export class Telling {
 
   /** A parked session was told something; its log tells that when it has an engine again. */
   onNews(sessionId: string, news: readonly Asked[]): void {
-    for (const one of news) if (one.type === 'answer') this.#observers.inbox?.onResolved(sessionId, one.requestId)
+    const { inbox } = this.#observers
+    for (const one of news)
+      if (one.type === 'answer') inbox?.onResolved(sessionId, one.requestId)
+      else if (one.type === 'interrupt') inbox?.onNothingWaits(sessionId)
   }
 
   onHeld(session: Session): void {
@@ -150,7 +155,7 @@ export class Telling {
 
   onRemoved(sessionId: string): void {
     this.#untold.delete(sessionId)
-    this.#observers.inbox?.onRemoved(sessionId)
+    this.#observers.inbox?.onNothingWaits(sessionId)
   }
 
   /** Nobody hears of what a crash could take back. */

@@ -95,7 +95,7 @@ t.test(
       }),
       { numRuns: 60 },
     )
-    for (let n = 0; n < 9_000; n++) inbox.onRemoved(`session-${n}`)
+    for (let n = 0; n < 9_000; n++) inbox.onNothingWaits(`session-${n}`)
     t.same(inbox.count({}), { permissions: 0, questions: 0 })
     t.same(inbox.page({}, {}).items, [])
   },

@@ -236,3 +236,25 @@ t.test('what parked sessions wait for stays in its place over a restart, and lea
     'and it stays so',
   )
 })
+
+t.test('what an interrupt denies waits for nobody, also before its session could be woken to tell that', async (t) => {
+  let isBroken = false
+  const start = (runner: { init(): void }) => {
+    if (isBroken) throw new Error('not now')
+    runner.init()
+  }
+  const { registry, engine, again, gateway } = await buildJournaled(t, { script: { ...native, start } })
+  const waiting = (of: typeof gateway) => of.notifications.inbox.count(UNLIMITED).permissions
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 })
+  await until(() => engine.last.sent.length === 1)
+  void engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 't', input: {} })
+  await until(() => registry.here(id)?.status === 'parked')
+  t.equal(waiting(gateway), 1)
+  isBroken = true
+  await registry.send(id, { type: 'interrupt' })
+  t.equal(registry.here(id)?.status, 'parked', 'its engine could not be started')
+  t.equal(waiting(gateway), 0)
+  const next = await again()
+  t.equal(next.registry.here(id)?.status, 'parked')
+  t.equal(waiting(next.gateway), 0, 'nor after a restart')
+})

@@ -31,5 +31,5 @@ export interface WaitingObserver {
   /** It does not wait any more; it may never have been told of. */
   onResolved(sessionId: string, requestId: string): void
   /** Nothing of this session waits any more. */
-  onRemoved(sessionId: string): void
+  onNothingWaits(sessionId: string): void
 }
