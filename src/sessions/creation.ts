@@ -38,6 +38,8 @@ export class Creation {
   readonly #parts: CreationParts
   /** Refuses those who wait for an engine to be built. */
   readonly #waiting = new Passing<(refusal: GatewayError) => void>()
+  /** Agents' own sessions that are about to be gone on from, once per create. */
+  readonly #resuming = new Passing<string>()
 
   constructor(parts: CreationParts) {
     this.#parts = parts
@@ -66,6 +68,7 @@ export class Creation {
       throw tooMany()
     }
     places.take(options.place)
+    const leaves = request.resume === undefined ? undefined : this.#resuming.add(request.resume)
     let session: Session | undefined
     let registered = false
     try {
@@ -114,7 +117,14 @@ export class Creation {
       if (!registered) places.leave()
       else if (session && !session.ended) this.#refuse(session, error)
       throw error
+    } finally {
+      leaves?.()
     }
+  }
+
+  /** Whether a session is about to be opened from an agent's own session of that id; one that is registered says so itself. */
+  isResuming(sdkSessionId: string): boolean {
+    return [...this.#resuming].includes(sdkSessionId)
   }
 
   /**

@@ -336,7 +336,8 @@ export class SessionRegistry {
   /** Whether a session that has not ended goes on from an agent's own session, or is about to. */
   async isContinued(sdkSessionId: string): Promise<boolean> {
     // the table last: what is taken up meanwhile is there
-    return (await this.#archive.continues(sdkSessionId)) || this.#table.isContinued(sdkSessionId)
+    const isStored = await this.#archive.continues(sdkSessionId)
+    return isStored || this.#creation.isResuming(sdkSessionId) || this.#table.isContinued(sdkSessionId)
   }
 
   /** Whether an engine is at work in a session. */

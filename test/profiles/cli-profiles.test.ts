@@ -9,6 +9,7 @@ import { gatewayPlugin } from '../../plugins/gateway.js'
 import type { SdkSession } from '../../schemas/sdk-sessions.js'
 import type { Environment } from '../../src/engines/cli/environment.js'
 import { createGateway } from '../../src/gateway.js'
+import { deferred } from '../../src/lib/deferred.js'
 import { silentLogger } from '../../src/lib/logger.js'
 import { buildGateway, buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
@@ -155,6 +156,27 @@ t.test('what a session of the gateway goes on from is not deleted under it', asy
   t.strictSame(deleted(), ['sdk-2'], 'a session of the gateway goes alone')
   for (const id of ['sdk-0', 'sdk-1']) t.match(await call('DELETE', `/sdk-sessions/${id}`), { status: 204 })
   t.strictSame(deleted(), ['sdk-2', 'sdk-0', 'sdk-1'])
+})
+
+t.test('nor is one under a session that is being built from it', async (t) => {
+  const { agents, deleted } = keeper(['sdk-0'], SOME_CWD)
+  const asked = deferred()
+  const built = deferred()
+  const { call } = await buildServer(t, {
+    ...{ agents, profiles: [{ name: 'kept', agent: 'keeper', trustWorkspace: true }] },
+    script: { capabilities: { resume: true } },
+    buildRunnerConfig: async (request) => {
+      asked.resolve()
+      await built.promise
+      return request
+    },
+  })
+  const opening = call('POST', '/sessions', { cwd: SOME_CWD, resume: 'sdk-0' })
+  await asked.promise
+  t.match(await call('DELETE', '/sdk-sessions/sdk-0'), { status: 409, json: { code: 'SG_ERR_SDK_SESSION_IN_USE' } })
+  t.strictSame(deleted(), [])
+  built.resolve()
+  t.match(await opening, { status: 201 })
 })
 
 t.test(
