@@ -29,6 +29,8 @@ const HISTORY_LOST: SessionEventBody = {
   payload: { type: 'history_lost', message: 'The engine was started anew and does not know what was said before.' },
 }
 
+const ENGINE_GONE = 'The engine that made the call is gone.'
+
 const UNEXPLAINED = 'The engine failed, and did not say why.'
 
 /** How a session comes by its engine, hears it, lets it go and gets another one. */
@@ -112,6 +114,7 @@ export class EngineDesk implements RunnerOwner {
       await Promise.race([knowsBefore ? started.then(() => takeUpChoice(session, runner)) : started, givenUp])
     } catch (error) {
       if (session.hears(link)) session.become(before.is === 'asleep' ? before : { is: 'asleep' })
+      session.bridge.cancelAll('withdrawn', ENGINE_GONE)
       facts.apiKeySource ??= apiKeySource
       void link.close(world, session.id)
       throw error
@@ -367,6 +370,7 @@ export class EngineDesk implements RunnerOwner {
     if (!parks) session.writer?.keep(snapshot)
     session.become({ is: 'leaving', snapshot, parks })
     session.permissions.suspend()
+    session.bridge.cancelAll('withdrawn', ENGINE_GONE)
     session.engineGone = link.close(session.world, session.id)
   }
 
