@@ -123,6 +123,19 @@ t.test('one that goes astray while its mode is set is brought back to that one',
   t.match(await host.turn(runner, script({ tell: 'mode' })), { result: '"plan"' })
 })
 
+t.test('one that goes astray as its session opens is brought back before its first turn', async (t) => {
+  for (const to of ['free', 'edit']) {
+    const { runner, host } = await start(t, { config: { permissionMode: 'plan' }, env: { ACP_STRAYS: to } })
+    // answered after what it was told of its mode
+    for (const model of ['large', 'small']) await runner.setModel!(model)
+    t.match(host.of('system_init'), [{ permissionMode: 'plan' }])
+    const isAllowed = to === 'edit'
+    t.match(host.of('permission_mode_changed'), isAllowed ? [{ mode: 'acceptEdits' }] : [])
+    t.match(await host.turn(runner, script({ tell: 'mode' })), { result: isAllowed ? '"edit"' : '"plan"' }, to)
+    await runner.close()
+  }
+})
+
 t.test('of several ways to allow a call once the one is taken that allows nothing else', async (t) => {
   const { runner, host } = await startAcp(t, { name: 'qwen', modes: ACP_MODES, config: { permissionMode: 'plan' } })
   host.answer = () => ({ behavior: 'allow' })

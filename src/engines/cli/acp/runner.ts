@@ -265,6 +265,7 @@ export class AcpRunner implements Runner {
     if (hostedTools && !session.servers.includes(hostedTools.server)) this.#emit(TOOLS_MISSING)
     if (this.#config.models.length > 0 || this.#commands.length > 0) this.#tellCapabilities()
     for (const event of this.#early.splice(0)) if (withHistory || !('replay' in event)) this.#emit(event)
+    this.#mode.opened(this.#config)
   }
 
   #earlier(sessionId: string) {

@@ -57,7 +57,16 @@ export class SessionMode {
 
   /** The agent says that it is in another one of its own now. @param isOpen false: its mode is still to be set */
   agentIs(id: string, session: SessionConfig | undefined, isOpen: boolean): void {
-    if (!session?.modeIs(id) || !isOpen) return
+    if (session?.modeIs(id) && isOpen) this.#follow(session, id)
+  }
+
+  /** To be called once it is open: the agent may have gone to another mode since its own was set. */
+  opened(session: SessionConfig): void {
+    const { id } = agentModeOf(this.#parts.row, this.#mode)
+    if (id !== undefined && session.mode !== undefined && session.mode !== id) this.#follow(session, session.mode)
+  }
+
+  #follow(session: SessionConfig, id: string): void {
     const mode = modeOfAgent(this.#parts.row, id, this.#mode)
     if (mode === undefined) {
       void this.#bringBack(session, id)
