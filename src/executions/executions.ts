@@ -167,6 +167,11 @@ export class Executions {
     }
   }
 
+  /** Whether its result is being stored right now. */
+  isSettling(executionId: string): boolean {
+    return this.#entries.get(executionId)?.settling !== undefined
+  }
+
   /** Takes an execution that waits as settled, without a result of its own; false when it is, or is about to be. */
   claim(executionId: string): boolean {
     const entry = this.#entries.get(executionId)

@@ -43,8 +43,12 @@ export class DeferredExecutions {
 
   /** Whether it is on the list, or was taken off it for its result. */
   knows(executionId: string): boolean {
-    const isOff = this.#takenOff?.has(executionId) || this.#settled?.has(executionId)
+    const isOff = this.#takenOff?.has(executionId) || this.isSettled(executionId)
     return isOff || this.#pending.has(executionId)
+  }
+
+  isSettled(executionId: string): boolean {
+    return this.#settled?.has(executionId) ?? false
   }
 
   get settled(): string[] {

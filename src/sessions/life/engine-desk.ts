@@ -29,7 +29,7 @@ const HISTORY_LOST: SessionEventBody = {
   payload: { type: 'history_lost', message: 'The engine was started anew and does not know what was said before.' },
 }
 
-const ENGINE_GONE = 'The engine that made the call is gone.'
+const ENGINE_GONE = 'The engine that asked for it is gone.'
 
 const UNEXPLAINED = 'The engine failed, and did not say why.'
 
@@ -114,7 +114,8 @@ export class EngineDesk implements RunnerOwner {
       await Promise.race([knowsBefore ? started.then(() => takeUpChoice(session, runner)) : started, givenUp])
     } catch (error) {
       if (session.hears(link)) session.become(before.is === 'asleep' ? before : { is: 'asleep' })
-      session.bridge.cancelAll('withdrawn', ENGINE_GONE)
+      if (inTurn) session.bridge.cancelAll('withdrawn', ENGINE_GONE)
+      else this.#turns.giveUpWaits(ENGINE_GONE)
       facts.apiKeySource ??= apiKeySource
       void link.close(world, session.id)
       throw error
@@ -369,8 +370,8 @@ export class EngineDesk implements RunnerOwner {
     const snapshot = parks ? link.snapshotInTurn() : link.snapshot()
     if (!parks) session.writer?.keep(snapshot)
     session.become({ is: 'leaving', snapshot, parks })
-    session.permissions.suspend()
-    session.bridge.cancelAll('withdrawn', ENGINE_GONE)
+    if (parks) session.permissions.suspend()
+    else this.#turns.giveUpWaits(ENGINE_GONE)
     session.engineGone = link.close(session.world, session.id)
   }
 

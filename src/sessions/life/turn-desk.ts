@@ -216,17 +216,27 @@ export class TurnDesk {
   /** Tells what a session without an engine cannot go on with: a turn, questions, executions. */
   cutOff(message: string): void {
     const session = this.#session
-    const { executions, world } = session
     if (session.ended) return
-    session.permissions.denyAll(message)
-    session.permissions.forgetCarried()
-    for (const { executionId } of executions.list())
-      session.append(executions.settle(executionId, interruptedResult(message), world.clock.now()))
+    this.giveUpWaits(message)
     if (session.inTurn) {
       this.#opening = undefined
       session.inTurn = false
       session.append(endInterrupted(session.facts, message, true))
     }
     session.showStatus()
+  }
+
+  /** The same of what no engine waits for any more; what is being settled right now is told by its own result. */
+  giveUpWaits(message: string): void {
+    const session = this.#session
+    const { executions, permissions, bridge, world } = session
+    permissions.denyAll(message)
+    permissions.forgetCarried()
+    for (const { executionId } of executions.list()) {
+      if (world.executions.isSettling(executionId)) continue
+      world.executions.claim(executionId)
+      session.append(executions.settle(executionId, interruptedResult(message), world.clock.now()))
+    }
+    bridge.cancelAll('withdrawn', message)
   }
 }

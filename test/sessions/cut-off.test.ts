@@ -1,0 +1,45 @@
+import t from 'tap'
+import { UNLIMITED } from '../../src/principal.js'
+import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
+import { ok } from '../fixtures/parked.js'
+
+const endsOf = (events: Awaited<ReturnType<typeof eventsOf>>) =>
+  events.filter(({ type }) => type === 'execution_result' || type === 'execution_failed')
+
+t.test('a result that is being written down as the gateway is shut down is told once', async (t) => {
+  const { registry, engine, journal, gateway, again } = await buildJournaled(t)
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+  await until(() => engine.last.sent.length === 1)
+  await engine.last.defer('e1')
+  await registry.durable(id)
+  journal.hold()
+  const submitted = gateway.executions.submit('e1', ok)
+  const closed = gateway.close()
+  await until(() => engine.last.closed)
+  journal.release()
+  t.match(await submitted, { applied: true })
+  await closed
+  const next = await again()
+  t.match(endsOf(await eventsOf(next, id)), [{ type: 'execution_result', executionId: 'e1' }])
+  t.same(await next.gateway.executions.submit('e1', ok), { applied: false, sessionId: id })
+})
+
+t.test('what an engine waits for that is ended for another one fails with it', async (t) => {
+  const world = await buildGateway(t)
+  const { registry, engine, gateway } = world
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 })
+  const runner = engine.last
+  await until(() => runner.sent.length === 1)
+  await runner.host.deferExecution({ executionId: 'e1', toolName: 'elsewhere' })
+  const decision = runner.host.requestPermission({ toolName: 'Write', toolUseId: 't', input: {} })
+  await until(() => registry.here(id)?.status === 'awaiting_approval')
+  Object.assign(runner, { isSpent: true })
+  runner.complete({ subtype: 'error_during_execution', isError: true })
+  t.match(await decision, { behavior: 'deny' })
+  t.equal((await registry.get(id))?.status, 'idle')
+  const session = await registry.open(id, UNLIMITED)
+  t.same([session.snapshot().pendingExecutions, session.snapshot().pendingPermissions], [[], []])
+  t.same(await gateway.executions.submit('e1', ok), { applied: false, sessionId: id })
+  t.match(endsOf(await eventsOf(world, id)), [{ type: 'execution_failed', executionId: 'e1' }])
+})
