@@ -2,7 +2,8 @@ import t from 'tap'
 import { UNLIMITED } from '../../src/principal.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
-import { ok } from '../fixtures/parked.js'
+import { native, ok } from '../fixtures/parked.js'
+import type { Script } from '../fixtures/scripted-engine.js'
 
 const endsOf = (events: Awaited<ReturnType<typeof eventsOf>>) =>
   events.filter(({ type }) => type === 'execution_result' || type === 'execution_failed')
@@ -42,4 +43,33 @@ t.test('what an engine waits for that is ended for another one fails with it', a
   t.same([session.snapshot().pendingExecutions, session.snapshot().pendingPermissions], [[], []])
   t.same(await gateway.executions.submit('e1', ok), { applied: false, sessionId: id })
   t.match(endsOf(await eventsOf(world, id)), [{ type: 'execution_failed', executionId: 'e1' }])
+})
+
+t.test('a result that came in is told also by an engine that ends the turn as it starts again', async (t) => {
+  let isBroken = false
+  const start: Script['start'] = async (runner) => {
+    runner.init()
+    if (!runner.context.restore) return
+    if (isBroken) throw new Error('not now')
+    const asked = { toolName: 'Write', toolUseId: 't', input: {} }
+    if ((await runner.host.requestPermission(asked)).behavior === 'deny') runner.complete({ subtype: 'interrupted' })
+  }
+  const world = await buildJournaled(t, { script: { ...native, start } })
+  const { registry, engine, clock } = world
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 })
+  await until(() => engine.last.sent.length === 1)
+  void engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 't', input: {} })
+  await engine.last.defer('e1')
+  await until(() => registry.here(id)?.status === 'parked')
+  const [request] = (await registry.get(id))!.parked!.permissions!
+  isBroken = true
+  const deny = { behavior: 'deny', interrupt: true } as const
+  await registry.resolvePermission(id, request!.id, deny, UNLIMITED)
+  await registry.send(id, { type: 'interrupt' })
+  isBroken = false
+  await clock.advance(60_000)
+  await until(() => registry.here(id)?.status === 'idle')
+  const events = await eventsOf(world, id)
+  t.match(endsOf(events), [{ type: 'execution_failed', executionId: 'e1', reason: 'interrupted' }])
+  t.equal(events.filter(({ type }) => type === 'permission_resolved').length, 1)
 })

@@ -138,11 +138,9 @@ export class EngineDesk implements RunnerOwner {
 
   /** Results and answers that were taken in are told and handed over. */
   #goOnWithTurn(): void {
-    const { id, midTurn, permissions, world } = this.#session
-    permissions.tellCarried()
-    for (const { told, executionId, result } of [...(midTurn?.results ?? [])])
-      if (told) this.#handResult(executionId, result)
-      else this.settle(executionId, result)
+    const { id, midTurn, world } = this.#session
+    this.#turns.tellTakenIn()
+    for (const { executionId, result } of [...(midTurn?.results ?? [])]) this.#handResult(executionId, result)
     if (!midTurn?.interrupted) return
     this.#turns
       .interrupt()
@@ -179,7 +177,11 @@ export class EngineDesk implements RunnerOwner {
     try {
       applyRunnerEvent(facts, event)
       if (row.goesOn) session.goesOn()
-      if (endsTurn) session.inTurn = false
+      if (endsTurn) {
+        // some end it as they start again, before they are handed what came in for it
+        this.#turns.tellTakenIn()
+        session.inTurn = false
+      }
       const shown = event.type === 'session_error' ? undefined : this.#shapely(event)
       if (shown) session.append(endsTurn && shown.type === 'turn_completed' ? this.#turns.endOf(shown) : shown)
       // what a call has used is known after a crash, too

@@ -213,6 +213,17 @@ export class TurnDesk {
     } else if (bytes > 2 * this.#heldBack) session.fail(HELD_BACK, 'SG_ERR_STORE_UNAVAILABLE')
   }
 
+  /** Tells the answers and the results that came in while there was no engine, each once. */
+  tellTakenIn(): void {
+    const { midTurn, permissions, executions, world } = this.#session
+    permissions.tellCarried()
+    for (const one of midTurn?.results ?? []) {
+      if (one.told) continue
+      one.told = true
+      this.#session.append(executions.settle(one.executionId, one.result, world.clock.now()))
+    }
+  }
+
   /** Tells what a session without an engine cannot go on with: a turn, questions, executions. */
   cutOff(message: string): void {
     const session = this.#session
