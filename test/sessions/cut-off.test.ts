@@ -73,3 +73,22 @@ t.test('a result that came in is told also by an engine that ends the turn as it
   t.match(endsOf(events), [{ type: 'execution_failed', executionId: 'e1', reason: 'interrupted' }])
   t.equal(events.filter(({ type }) => type === 'permission_resolved').length, 1)
 })
+
+t.test('a turn after one that waited outside of it is cut off by a crash as any other', async (t) => {
+  const { registry, engine, again } = await buildJournaled(t, { script: native })
+  const { id } = await registry.create({ cwd: SOME_CWD, approvalTimeoutMs: 0 })
+  void engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 't', input: {} })
+  await until(() => registry.here(id)?.status === 'parked')
+  const [request] = (await registry.get(id))!.parked!.permissions!
+  await registry.resolvePermission(id, request!.id, { behavior: 'allow' }, UNLIMITED)
+  await until(() => engine.runners.length === 2 && registry.here(id)?.status === 'idle')
+  await registry.send(id, { type: 'user_message', text: 'go' })
+  await until(() => engine.last.sent.length === 1)
+  const next = await again()
+  await until(async () => (await next.registry.get(id))?.status === 'idle')
+  const events = await eventsOf(next, id)
+  t.match(
+    events.filter(({ type }) => type === 'turn_completed'),
+    [{ subtype: 'interrupted', isError: true }],
+  )
+})

@@ -47,6 +47,8 @@ export class EngineDesk implements RunnerOwner {
     this.#session = session
     this.#turns = turns
     this.#deferring = new Deferring(session)
+    // a crash in that turn is not gone on from what was before it
+    turns.onAfterWait = () => this.#keepOrErase()
   }
 
   // ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -219,11 +221,17 @@ export class EngineDesk implements RunnerOwner {
     const session = this.#session
     const { sleep } = session.world
     session.permissions.forgetCarried()
-    this.keepSnapshot()
-    if (session.midTurn) sleep.checkpoint(session)
+    this.#keepOrErase()
     this.#turns.onOver?.()
     if (session.runner?.isSpent) sleep.onSpent(session)
     else sleep.consider(session)
+  }
+
+  /** A journal that has only what sleeps has nothing of it any more. */
+  #keepOrErase(): void {
+    const session = this.#session
+    this.keepSnapshot()
+    if (session.midTurn && !session.writer) session.world.sleep.checkpoint(session)
   }
 
   #onProvenance(apiKeySource: string): void {

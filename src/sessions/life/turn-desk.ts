@@ -23,6 +23,8 @@ export class TurnDesk {
   readonly #session: SessionState
   /** Called when the turn in progress is over. */
   onOver: (() => void) | undefined
+  /** Called before a turn begins whose session waited for something outside of one, and went on since. */
+  onAfterWait: (() => void) | undefined
   /** How much was held back for the storage when the turn was ended for it. */
   #heldBack: number | undefined
   /** Its turn is ended for the end of the process. */
@@ -81,6 +83,7 @@ export class TurnDesk {
   #begin(): QueuedMessage | undefined {
     const session = this.#session
     if (session.inTurn || !session.queued) return undefined
+    if (session.midTurn) this.onAfterWait?.()
     const [message, ...others] = session.queued
     session.queued = others.length > 0 ? others : undefined
     session.inTurn = true
