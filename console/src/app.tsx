@@ -9,13 +9,15 @@ import { SignIn } from './parts/sign-in.js'
 import { route } from './route.js'
 import { SCREENS } from './screens.js'
 import { feedLink, startFeed, stopFeed, waiting } from './state/feed.js'
-import { access, findOut, signedIn } from './state/me.js'
+import { access, findOut, keepAsking, signedIn } from './state/me.js'
 import { followPresses, renewPush } from './state/push.js'
 import { texts } from './texts.js'
 
 /** The frame around the screens: who is in, where they are, and how the connection stands. */
 export function App() {
   useEffect(() => void findOut(), [])
+  const isUnreachable = access.value.state === 'unreachable'
+  useEffect(() => (isUnreachable ? keepAsking() : undefined), [isUnreachable])
   const who = signedIn.value
   useEffect(() => {
     if (who === undefined) return

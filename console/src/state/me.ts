@@ -75,6 +75,44 @@ export async function findOut(): Promise<void> {
   }
 }
 
+/** At first, and at most, before it is asked again who is in. */
+const FIRST_MS = 1_000
+const CAP_MS = 30_000
+
+/** Asks again, ever less often; at once when the device is online again or somebody comes back to the window. @returns a function that ends it */
+export function keepAsking(): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let isOver = false
+  let tries = 0
+  const wait = (): void => {
+    const now = access.value
+    if (isOver || now.state !== 'unreachable') return
+    const toldMs = (now.error instanceof GatewayError && now.error.retryAfterMs) || 0
+    // the windows of many come back one after the other
+    const spreadMs = (0.5 + Math.random() / 2) * Math.min(CAP_MS, FIRST_MS * 2 ** Math.min(tries++, 16))
+    timer = setTimeout(ask, Math.min(CAP_MS, Math.max(toldMs, spreadMs)))
+  }
+  const ask = (): void => {
+    timer = undefined
+    void findOut().then(wait)
+  }
+  const hurry = (): void => {
+    // one that is under way is waited for
+    if (document.hidden || timer === undefined) return
+    clearTimeout(timer)
+    ask()
+  }
+  wait()
+  addEventListener('online', hurry)
+  document.addEventListener('visibilitychange', hurry)
+  return () => {
+    isOver = true
+    clearTimeout(timer)
+    removeEventListener('online', hurry)
+    document.removeEventListener('visibilitychange', hurry)
+  }
+}
+
 async function whoIsIn(): Promise<Me> {
   const me = await request<Me | undefined>('GET', '/console/me')
   // a page of something else in JSON says of nobody that they are out
