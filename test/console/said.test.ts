@@ -41,3 +41,22 @@ t.test('a table is a stop of the Tab key where it is wider than its place, and o
   t.equal(await tables.nth(0).getAttribute('tabindex'), null)
   t.strictSame(await axe(page), [])
 })
+
+t.test(
+  'characters that are written by their names are shown, and meant by links; in code they stay',
+  { skip },
+  async (t) => {
+    const page = await said(
+      t,
+      'Vec&lt;T&gt; &#8212; a&nbsp;b &unknown; \\&lt; `&lt;` [away](https://a.example/?a=1&amp;b=2) ![seen](https://i.example/?a&amp;b) [bad](java&#115;cript:x) [not](https://b.example/&#x202e;x)',
+    )
+    const paragraph = page.locator('.prose p')
+    const shown = await paragraph.innerText()
+    t.match(shown, 'Vec<T> — a\u00a0b &unknown; &lt; &lt; away')
+    t.match(shown, 'bad [javascript:x] not [https://b.example/[U+202E]x]')
+    t.strictSame(await paragraph.locator('a').evaluateAll((links) => links.map((link) => link.getAttribute('href'))), [
+      'https://a.example/?a=1&b=2',
+      'https://i.example/?a&b',
+    ])
+  },
+)

@@ -1,5 +1,6 @@
 import { type MarkedToken, marked, type Token, type Tokens } from 'marked'
 import type { ComponentChildren } from 'preact'
+import { withCharacters } from '../model/entities.js'
 import { safeLink } from '../model/links.js'
 import { visible } from '../model/visible.js'
 import { Code } from './code.js'
@@ -53,7 +54,7 @@ function block(token: MarkedToken, depth: number): ComponentChildren {
     case 'paragraph':
       return <p dir="auto">{inlines(token.tokens, depth)}</p>
     case 'text':
-      return token.tokens ? inlines(token.tokens, depth) : visible(token.text)
+      return token.tokens ? inlines(token.tokens, depth) : visible(withCharacters(token.text))
     case 'code':
       return <Code text={token.text} language={token.lang} />
     case 'blockquote':
@@ -105,8 +106,9 @@ function inline(token: MarkedToken, depth: number): ComponentChildren {
   if (depth > MAX_DEPTH) return visible(token.raw)
   switch (token.type) {
     case 'text':
+      return token.tokens ? inlines(token.tokens, depth) : visible(withCharacters(token.text))
     case 'escape':
-      return 'tokens' in token && token.tokens ? inlines(token.tokens, depth) : visible(token.text)
+      return visible(token.text)
     case 'strong':
       return <strong>{inlines(token.tokens, depth)}</strong>
     case 'em':
@@ -118,12 +120,12 @@ function inline(token: MarkedToken, depth: number): ComponentChildren {
     case 'br':
       return <br />
     case 'link':
-      return <Link address={token.href}>{inlines(token.tokens, depth)}</Link>
+      return <Link address={withCharacters(token.href)}>{inlines(token.tokens, depth)}</Link>
     // within a paragraph where lines lie between the tasks
     case 'checkbox':
       return token.checked ? '☑ ' : '☐ '
     case 'image':
-      return <Link address={token.href}>{visible(token.text || token.href)}</Link>
+      return <Link address={withCharacters(token.href)}>{visible(withCharacters(token.text || token.href))}</Link>
     default:
       return visible(token.raw)
   }
