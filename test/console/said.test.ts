@@ -60,3 +60,10 @@ t.test(
     ])
   },
 )
+
+t.test('one letter that can be a word is found', { skip }, async (t) => {
+  const page = await said(t, 'これは水です')
+  await page.getByRole('button', { name: 'Find in transcript' }).click()
+  await page.getByRole('searchbox').fill('水')
+  t.equal(await page.locator('.hits mark').innerText(), '水')
+})

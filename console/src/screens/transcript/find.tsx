@@ -10,6 +10,8 @@ import type { TranscriptState } from './state.js'
 
 const says = texts.transcript.finding
 const MAX_HITS = 500
+/** One letter of an alphabet is nearly everywhere; one of these can be a word. */
+const IS_WORD = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u
 
 interface FindProps {
   state: TranscriptState
@@ -34,7 +36,7 @@ export function Find({ state, onGo, onClose }: FindProps) {
   useEffect(() => {
     hits.value = []
     const text = wanted.value.trim()
-    if (text.length < 2) {
+    if (text.length < 2 && !IS_WORD.test(text)) {
       progress.value = undefined
       return
     }
