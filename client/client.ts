@@ -1,4 +1,5 @@
 import { type CredentialOptions, Credentials } from './credentials.js'
+import { logReplaced } from './errors.js'
 import { Http, type Query, readFile } from './http.js'
 import { type List, listIn, listOf, pagedList } from './list.js'
 import { type WatchNotifications, watchNotifications } from './notifications.js'
@@ -235,7 +236,15 @@ function eventsOf(http: Http, id: string, from: Query, signal?: AbortSignal): Li
       signal,
       has: 'events',
     })
-    const isLast = nextAfterSeq >= lastSeq
-    return { page: events, next: isLast ? undefined : { ...from, afterSeq: nextAfterSeq, epoch } }
+    const isFirst = query === from
+    // it begins anew: as part of one list it would be told twice
+    if (!isFirst && epoch !== query.epoch) throw logReplaced()
+    const seen = isFirst ? -1 : Number(query.afterSeq)
+    // typing that a crash took back was the last there was: from beyond the end it is replayed
+    const isLast = nextAfterSeq >= lastSeq || lastSeq <= seen
+    return {
+      page: isFirst ? events : events.filter(({ seq }) => seq > seen),
+      next: isLast ? undefined : { ...from, afterSeq: nextAfterSeq, epoch },
+    }
   })
 }

@@ -45,6 +45,13 @@ export const unreachable = (detail: string, cause?: unknown, status = 0): Gatewa
 export const strange = (what: string, status = 200, cause?: unknown): GatewayError =>
   unreachable(`The server answered with ${what}, and not as a gateway does.`, cause, status)
 
+/** What was read of a log is of one that is no more, as when the storage was restored from a backup. */
+export const logReplaced = (): GatewayError =>
+  new GatewayError('Another log took the place of this one while it was read: read it from its beginning.', {
+    status: 0,
+    code: 'SG_CLIENT_LOG_REPLACED',
+  })
+
 const REDIRECTS = [301, 302, 303, 307, 308]
 export const isRedirect = (status: number): boolean => REDIRECTS.includes(status)
 
