@@ -1,6 +1,6 @@
 import { type CredentialOptions, Credentials } from './credentials.js'
 import { logReplaced } from './errors.js'
-import { Http, type Query, readFile } from './http.js'
+import { Http, type Query, readBlob } from './http.js'
 import { type List, listIn, listOf, pagedList } from './list.js'
 import { type WatchNotifications, watchNotifications } from './notifications.js'
 import { type Fetch, type Platform, platform, type SocketConstructor } from './platform.js'
@@ -114,7 +114,7 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
             'GET',
             `/sessions/${segment(id)}/files/${path.split('/').map(segment).join('/')}`,
             { signal },
-            readFile,
+            readBlob,
           )
         ).body,
     },

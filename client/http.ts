@@ -24,7 +24,7 @@ type Opening = Pick<Call, 'query' | 'headers' | 'signal'> & {
 const MAX_TRIES = 5
 /** Longer than this nobody is made to wait unasked; the error says how long it would have been. */
 export const MAX_WAIT_MS = 30_000
-/** So long may an answer take, and each part of a file; a connection that says nothing for longer is taken for dead. */
+/** So long may an answer take to begin, and each part of it; a connection that says nothing for longer is taken for dead. */
 const TIMEOUT_MS = 60_000
 /** Refusals of a moment: nothing was done, and soon it may be. */
 const PASSING = new Set([429, 503])
@@ -151,6 +151,7 @@ export class Http {
         redirect: 'manual',
         signal: aborter.signal,
       })
+      heard()
       if (!response.ok) throw await refusalOf(response, platform.now())
       return { response, heard, untimed, done }
     } catch (error) {
@@ -177,13 +178,13 @@ function checkPath(path: string): void {
 }
 
 /** An empty body is undefined; one that is cut off rejects. */
-async function readJson(response: Response): Promise<unknown> {
-  const text = await response.text()
+export async function readJson(response: Response, heard: () => void): Promise<unknown> {
+  const text = await (await readBlob(response, heard)).text()
   return text ? JSON.parse(text) : undefined
 }
 
 /** However long it takes, while some of it comes. */
-export function readFile(response: Response, heard: () => void): Promise<Blob> {
+export function readBlob(response: Response, heard: () => void): Promise<Blob> {
   const { body, headers } = response
   // a fetch of the host's own may have no streams
   if (!body) return response.blob()

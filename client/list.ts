@@ -1,5 +1,5 @@
 import { strange } from './errors.js'
-import type { Http, Query } from './http.js'
+import { type Http, type Query, readJson } from './http.js'
 
 /** A list that is fetched page by page, as far as it is read. Each iteration starts from the beginning. */
 export interface List<T> extends AsyncIterable<T> {
@@ -23,7 +23,7 @@ function nextQuery(link: string | null): Query | undefined {
 
 export const listOf = <T>(http: Http, path: string, query: Query, signal?: AbortSignal): List<T> =>
   pagedList(query, async (query) => {
-    const { body, headers } = await http.exchange('GET', path, { query, signal }, (response) => response.json())
+    const { body, headers } = await http.exchange('GET', path, { query, signal }, readJson)
     return { page: listIn<T>(body), next: nextQuery(headers.get('link')) }
   })
 

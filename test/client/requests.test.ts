@@ -131,30 +131,63 @@ t.test('a file is read whole also from a fetch that has no streams', async (t) =
   t.equal(await (await w.client.sessions.file('s1', 'report.md')).text(), '# Tides')
 })
 
-t.test('a file may take as long as it takes, while some of it comes', async (t) => {
-  const w = world()
-  let part = (_text: string) => {}
-  let whole = () => {}
+/** Answers in parts, as the test gives them. */
+function inParts(w: World, type: string) {
+  const parts = { say: (_text: string) => {}, end: () => {} }
   w.answer = ({ signal }) => {
     const start = (body: ReadableStreamDefaultController<Uint8Array>) => {
       signal?.addEventListener('abort', () => body.error(signal.reason))
-      part = (text) => body.enqueue(Buffer.from(text))
-      whole = () => body.close()
+      parts.say = (text) => body.enqueue(Buffer.from(text))
+      parts.end = () => body.close()
     }
-    return new Response(new ReadableStream({ start }), { headers: { 'content-type': 'text/markdown' } })
+    return new Response(new ReadableStream({ start }), { headers: { 'content-type': type } })
   }
+  return parts
+}
+
+t.test('a file may take as long as it takes, while some of it comes', async (t) => {
+  const w = world()
+  const parts = inParts(w, 'text/markdown')
   const fetched = w.client.sessions.file('s1', 'report.md')
   for (const text of ['slow', 'ly', ' but', ' surely']) {
     await w.settle()
-    part(text)
+    parts.say(text)
     await w.clock.advance(45_000)
   }
-  whole()
+  parts.end()
   const file = await fetched
   t.strictSame([await file.text(), file.type, w.requests.length], ['slowly but surely', 'text/markdown', 1])
   t.equal(w.clock.pendingTimers, 0)
   const silent = run(w, w.client.sessions.file('s1', 'report.md'))
   await t.rejects(silent, { code: 'SG_CLIENT_UNREACHABLE' })
+})
+
+t.test('so may every other answer, as over a slow line, and the first part of it', async (t) => {
+  const w = world()
+  const parts = inParts(w, 'application/json')
+  for (const [ask, texts] of [
+    [() => w.client.sessions.get('s1'), ['{"id":', '"s1', '"}']],
+    [() => w.client.sessions.list().toArray(), ['[{', '"id":"s1"', '}]']],
+  ] as const) {
+    const asked = w.requests.length
+    const { answer } = w
+    w.answer = async (request) => {
+      await new Promise<void>((resolve) => w.platform.after(45_000, resolve))
+      return answer(request)
+    }
+    const fetched: Promise<unknown> = ask()
+    await w.clock.advance(45_000)
+    for (const text of texts) {
+      await w.clock.advance(45_000)
+      parts.say(text)
+      await w.settle()
+    }
+    parts.end()
+    t.match(JSON.stringify(await fetched), /"id":"s1"/)
+    t.equal(w.requests.length, asked + 1)
+    w.answer = answer
+  }
+  t.equal(w.clock.pendingTimers, 0)
 })
 
 t.test('an abort is passed on as it is', async (t) => {
