@@ -121,10 +121,17 @@ export class Asks {
     }
     const keys = [...offered.map((_, index) => String(index + 1)), 'o', 'n', ...(multiSelect ? ['enter'] : [])]
     const chosen = new Set<string>()
-    for (let isFirst = true; ; isFirst = false) {
-      const pressed = await this.#keys.oneOf(keys, signal, isFirst ? say : () => {}, say)
+    for (let isSaid = false; ; ) {
+      const pressed = await this.#keys.oneOf(keys, signal, isSaid ? () => {} : say, say)
+      isSaid = true
       if (pressed === 'n') return undefined
-      if (pressed === 'o') return await otherAnswer(signal)
+      if (pressed === 'o') {
+        const words = await otherAnswer(signal)
+        if (words !== undefined) return words
+        // whoever gives up what they write, also by Ctrl-C, has refused nothing
+        isSaid = false
+        continue
+      }
       if (pressed === 'enter') {
         if (chosen.size > 0) return [...chosen].join(', ')
         continue
@@ -157,6 +164,7 @@ function isQuestion(value: unknown): value is Question {
   )
 }
 
+/** Undefined when none was given. */
 async function otherAnswer(signal: AbortSignal): Promise<string | undefined> {
   const { text, isCancel } = await import('@clack/prompts')
   const answer = await text({ message: 'Your answer', signal })

@@ -88,6 +88,19 @@ t.test('questions are answered with one key', { skip }, async (t) => {
   t.equal(await screen.exited, 0)
 })
 
+t.test('who gives up an answer of their own is asked again, and has refused nothing', { skip }, async (t) => {
+  const { terminal } = await world(t)
+  const screen = terminal(['run', 'ask me a question'])
+  await screen.shows('[n] do not answer')
+  screen.press('o')
+  await screen.shows('Your answer')
+  screen.press(CTRL_C)
+  await until(() => screen.text.split('[n] do not answer').length > 2, 'that it is asked again')
+  screen.press('2')
+  await screen.shows('You chose Green.')
+  t.equal(await screen.exited, 0)
+})
+
 t.test('what somebody else answers is no longer asked', { skip }, async (t) => {
   const { terminal, client } = await world(t)
   const screen = terminal(['run', 'ask me a question'])
