@@ -38,6 +38,8 @@ export interface Follower {
 
 /** So long may the first frame take; then a socket counts as blocked, an event stream as not there. */
 const FIRST_FRAME_MS = 10_000
+/** A socket that fails closes then; that of Node 22 does not when it was never open. */
+const CLOSES_MS = 100
 const CHECK_MS = 15_000
 /** An event stream has a comment every 15 s; what is silent for longer is dead. */
 const SILENCE_MS = 40_000
@@ -92,11 +94,15 @@ export async function overSocket(http: Http, follower: Follower, signal: AbortSi
   // what a connection is asked about is of no interest once it has ended
   const probing = new AbortController()
   return new Promise((resolve) => {
+    let stopWaiting = () => {}
     const end = (ending: Ending) => {
       probing.abort()
       watched.stop()
+      stopWaiting()
       signal.removeEventListener('abort', leave)
       socket.onmessage = socket.onclose = null
+      // what fails while it closes is of no interest, and `ws` throws what nobody listens to
+      socket.onerror = () => {}
       socket.close()
       resolve(ending)
     }
@@ -116,7 +122,10 @@ export async function overSocket(http: Http, follower: Follower, signal: AbortSi
       )
     const watched = watch(http.platform, { probe, onDead: cutOff })
     signal.addEventListener('abort', leave)
-    socket.onerror = () => {}
+    socket.onerror = () => {
+      stopWaiting()
+      stopWaiting = http.platform.after(CLOSES_MS, cutOff)
+    }
     socket.onclose = ({ code }: { code: number }) => end({ code })
     socket.onmessage = ({ data }: { data: unknown }) => {
       watched.heard()

@@ -174,3 +174,28 @@ t.test('a refusal that names its time is waited for', async (t) => {
   t.equal(connection.state === 'reconnecting' && connection.retryAt - world.clock.now(), 7000)
   world.attachment.close()
 })
+
+t.test('a socket that fails and is never said to have closed, as on Node 22, is not waited for', async (t) => {
+  const world = follow({})
+  const stream = eventStream()
+  world.answer = () => stream.response
+  await world.settle()
+  world.socket.fail()
+  await world.clock.advance(100)
+  t.equal(world.requests.length, 1, 'the event stream is asked')
+  stream.say(attached())
+  await world.settle()
+  t.match(world.attachment.connection, { state: 'live', transport: 'event-stream' })
+  world.attachment.close()
+})
+
+t.test('one that fails and then closes has ended with its code', async (t) => {
+  const world = follow({})
+  await world.settle()
+  await startsWith(world, 1)
+  world.socket.fail()
+  world.socket.drop(4404)
+  await world.clock.advance(1_000)
+  t.match(await world.over, { code: 'SG_ERR_SESSION_NOT_FOUND' })
+  t.equal(world.clock.pendingTimers, 0)
+})
