@@ -116,7 +116,7 @@ const managedProfiles = Section(
       ),
     ),
   },
-  { description: 'What provider profiles that callers manage may use. Left out: nothing.' },
+  { description: 'What managed provider profiles may use. Left out: nothing, or what your own engine reads.' },
 )
 
 const parking = Section(

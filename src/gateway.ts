@@ -6,6 +6,7 @@ import { Standing } from './cluster/standing.js'
 import { SignIns } from './console/sign-ins.js'
 import { assertSuits, cliEngine, leash } from './engines/cli/index.js'
 import { withHostedTools } from './engines/hosted-tools.js'
+import { isBundledEngine } from './engines/provider/index.js'
 import type { CreateEngineRunner, SessionRunnerConfig } from './engines/runner.js'
 import { ToolEndpoint } from './engines/tool-endpoint.js'
 import { ExecutionDispatcher } from './executions/dispatch.js'
@@ -94,13 +95,11 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     egress,
     allowConfigDirOverlap: options.allowConfigDirOverlap ?? false,
     hasEngineRunner: options.createEngineRunner !== undefined,
+    isHostsEngine: options.createEngineRunner !== undefined && !isBundledEngine(options.createEngineRunner),
     disableBypassPermissions: options.disableBypassPermissions,
     servesTools: (options.executions?.tools ?? []).length > 0,
-    env,
-    logger,
+    ...{ env, logger, clock, retryAfter },
     notices: options.notices,
-    clock,
-    retryAfter,
     keepKey: keepKeyFor(profileStore, storage?.profiles),
   })
   const toolEndpoint = new ToolEndpoint(logger)

@@ -53,7 +53,7 @@ export interface WorkerServerOptions {
   profileStore?: ProfileStore
   /** Default: off, managed profiles are provider profiles only. */
   allowedConfigDirRoots?: string[]
-  /** The keys and endpoints that managed provider profiles may name. Default: none. */
+  /** The keys and endpoints that managed provider profiles may name. Default: none; any key where `createEngineRunner` is the host's own. */
   managedProfiles?: ManagedProfileGrants
   /** Lets config directories and `allowedCwdRoots` overlap. Default false: an agent could give itself another identity. */
   allowConfigDirOverlap?: boolean

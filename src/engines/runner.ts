@@ -179,6 +179,11 @@ export interface EngineRunnerContext {
    * connect, and follows no redirect.
    */
   fetch?: typeof fetch
+  /**
+   * Present for a managed provider profile: whether the operator lists, in `managedProfiles`, the key that it names or that its vendor
+   * has. The bundled engine reads no other.
+   */
+  mayReadKey?: boolean
 }
 
 export type CreateEngineRunner = (context: EngineRunnerContext) => Runner | Promise<Runner>

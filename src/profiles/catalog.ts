@@ -43,6 +43,8 @@ export interface ProfileCatalogOptions {
   /** Accepts config directories in which sessions may start, or that lie around such a place. */
   allowConfigDirOverlap?: boolean | undefined
   hasEngineRunner: boolean
+  /** Whether the host builds the runners of provider profiles, and resolves their credentials. Default: the bundled engine does. */
+  isHostsEngine?: boolean | undefined
   disableBypassPermissions: boolean
   /** Beyond the built-in ones. */
   agents?: readonly AgentDeclaration[] | undefined
@@ -121,7 +123,11 @@ export class ProfileCatalog {
       declareProfiles(declare).map((info) => [info.name, { info, generation: generationOf(info) }]),
     )
     const roots = configDirRoots(options.allowedConfigDirRoots, declare)
-    const grants = new ProviderGrants(options.managedProfiles, env, options.egress)
+    const grants = new ProviderGrants(options.managedProfiles, {
+      env,
+      policy: options.egress,
+      isHostsEngine: options.isHostsEngine,
+    })
     this.#grants = grants
     const parts = { clock, retryAfter, store, roots, agents, grants, declared: this.#declared }
     this.#managed = store && new ManagedProfiles({ ...options, ...parts, store })
@@ -278,6 +284,11 @@ export class ProfileCatalog {
   /** How the models of a profile that a caller manages are reached; undefined for the operator's own, which reach anything. */
   fetchFor(profile: ProfileInfo): typeof fetch | undefined {
     return profile.managed && profile.engine === 'provider' ? this.#grants.fetchFor(profile) : undefined
+  }
+
+  /** Whether the key of a profile that a caller manages is one that the operator lists; undefined for the operator's own profiles. */
+  mayReadKey({ managed, provider }: ProfileInfo): boolean | undefined {
+    return managed && provider ? this.#grants.mayReadKey(provider) : undefined
   }
 
   /** Pins a session to its profile's directory: on what `buildRunnerConfig` returned, as the last step before the engine. */

@@ -13,6 +13,13 @@ export interface ManagedProfileGrants {
   endpoints?: readonly { baseUrl: string; apiKeyEnv?: string }[]
 }
 
+interface GrantsWorld {
+  env?: NodeJS.ProcessEnv | undefined
+  policy?: EgressPolicy | undefined
+  /** Whether the runners are built by the host, who resolves credentials, and not by the bundled engine. */
+  isHostsEngine?: boolean | undefined
+}
+
 const invalid = (field: 'apiKeyEnv' | 'baseUrl', message: string) =>
   invalidField(`provider.${field}`, message, 'SG_ERR_PROFILE_INVALID')
 
@@ -26,9 +33,18 @@ export class ProviderGrants {
   readonly #env: NodeJS.ProcessEnv
   readonly #guard: EgressGuard
   readonly #operatorGuard = new EgressGuard({ allowPrivateNetworks: true })
+  readonly #isHostsWord: boolean
 
-  /** @throws SG_ERR_OPTION for an endpoint that no profile could name */
-  constructor(grants: ManagedProfileGrants = {}, env: NodeJS.ProcessEnv = {}, policy: EgressPolicy = {}) {
+  /**
+   * @param given undefined: nothing is listed, and what an engine of the host's reads from the environment is that engine's word
+   * @throws SG_ERR_OPTION for an endpoint that no profile could name
+   */
+  constructor(
+    given: ManagedProfileGrants | undefined,
+    { env = {}, policy = {}, isHostsEngine = false }: GrantsWorld = {},
+  ) {
+    const grants = given ?? {}
+    this.#isHostsWord = isHostsEngine && given === undefined
     this.#keys = new Set(grants.apiKeyEnvs)
     this.#endpoints = (grants.endpoints ?? []).map(({ baseUrl, apiKeyEnv }, index) => {
       const problem = baseUrlProblem(baseUrl)
@@ -40,7 +56,22 @@ export class ProviderGrants {
   }
 
   /** @throws SG_ERR_PROFILE_INVALID naming the field */
-  assert({ id, baseUrl, apiKeyEnv }: ProviderRef): void {
+  assert(provider: ProviderRef): void {
+    if (this.#isHostsWord && provider.baseUrl === undefined) return
+    this.#assertListed(provider)
+  }
+
+  /** Whether an engine that reads keys by the profile alone may read that of this one. */
+  mayReadKey(provider: ProviderRef): boolean {
+    try {
+      this.#assertListed(provider)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  #assertListed({ id, baseUrl, apiKeyEnv }: ProviderRef): void {
     const peer = PEERS.get(id)
     const key = apiKeyEnv ?? peer?.keyEnv
     // Some packages find a key by themselves, under whatever name.

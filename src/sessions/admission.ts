@@ -160,6 +160,8 @@ export class Admission {
     if (restore) context.restore = restore
     const fetch = profiles.fetchFor(profile.info)
     if (fetch) context.fetch = fetch
+    const mayReadKey = profiles.mayReadKey(profile.info)
+    if (mayReadKey !== undefined) context.mayReadKey = mayReadKey
     let runner: Runner
     let lack: string | undefined
     try {

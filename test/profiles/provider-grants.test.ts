@@ -6,6 +6,7 @@ import { createMemoryProfileStore } from '../../src/storage/memory/profile-store
 import { type BuildOptions, buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { startModelEndpoint } from '../fixtures/model-endpoint.js'
 import { buildManaged, MANAGER, refusal } from '../fixtures/profiles.js'
+import { ScriptedEngine } from '../fixtures/scripted-engine.js'
 
 const INVALID = 'SG_ERR_PROFILE_INVALID'
 const VENDOR = 'https://models.example/v1'
@@ -169,4 +170,55 @@ t.test('a session does not tell which variables are set', async (t) => {
   const { status, text } = await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'm' })
   t.equal(status, 502)
   t.notMatch(text, /OPENAI_API_KEY|not set/)
+})
+
+const NAMED = { id: 'openai', model: 'm', models: ['m', 'n'], apiKeyEnv: 'OPENAI_API_KEY' }
+
+t.test('an engine of the host’s resolves the keys of managed profiles as those of declared ones', async (t) => {
+  const engine = new ScriptedEngine()
+  const { call } = await buildWorld(t, { env: {}, createEngineRunner: engine.create })
+  const created = await call('POST', '/profiles', { name: 'm', engine: 'provider', provider: NAMED })
+  t.match(created, { status: 201, json: { provider: NAMED, managed: true } })
+  t.match(await call('PATCH', '/profiles/m', { provider: { id: 'azure', model: 'm' } }), { status: 200 })
+  t.match(await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'm' }), { status: 201 })
+  t.match(
+    engine.last.context,
+    { profile: { provider: { id: 'azure' } }, mayReadKey: false },
+    'and is told whose word it is',
+  )
+  const elsewhere = { ...NAMED, baseUrl: 'https://attacker.example/v1' }
+  t.match(await call('PATCH', '/profiles/m', { provider: elsewhere }), { status: 400 }, 'a key and an address: as ever')
+})
+
+t.test('what the operator lists holds for an engine of the host’s too', async (t) => {
+  const engine = new ScriptedEngine()
+  const managedProfiles = { apiKeyEnvs: ['TEAM_KEY'] }
+  const { call } = await buildWorld(t, { env, createEngineRunner: engine.create, managedProfiles })
+  const create = (name: string, apiKeyEnv: string) =>
+    call('POST', '/profiles', { name, engine: 'provider', provider: { ...NAMED, apiKeyEnv } })
+  t.match(await create('a', 'OPENAI_API_KEY'), { status: 400, json: { code: INVALID } })
+  t.match(await create('b', 'TEAM_KEY'), { status: 201 })
+  await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'b' })
+  t.equal(engine.last.context.mayReadKey, true)
+})
+
+t.test('the bundled engine behind a function of the host’s reads no key that is not listed', async (t) => {
+  const model = await startModelEndpoint(t)
+  const bundled = providerEngine({ env })
+  const { call } = await buildWorld(t, {
+    env,
+    createEngineRunner: (context) => bundled({ ...context, fetch: () => fetch(model.url) }),
+  })
+  for (const [name, provider] of Object.entries({
+    named: NAMED,
+    unnamed: { id: 'openai', model: 'm' },
+    own: { id: 'azure', model: 'm' },
+  })) {
+    t.match(await call('POST', '/profiles', { name, engine: 'provider', provider }), { status: 201 })
+    t.match(await call('POST', '/sessions', { cwd: SOME_CWD, profile: name, prompt: 'ping' }), {
+      status: 502,
+      json: { code: 'SG_ERR_ENGINE_START', detail: /none that managed profiles may use/ },
+    })
+  }
+  t.equal(model.requests.length, 0)
 })

@@ -22,7 +22,7 @@ export function runnerBuilder(options: ProviderEngineOptions): CreateEngineRunne
   const clock = options.clock ?? systemClock
   const reader = new WebReader(new EgressGuard(options.egress), clock)
 
-  return async ({ sessionId, config, profile, deferredTools = [], restore, fetch }) => {
+  return async ({ sessionId, config, profile, deferredTools = [], restore, fetch, mayReadKey = false }) => {
     const provider = profile.provider
     if (!provider) throw startError(`The profile ${profile.name} names no provider.`)
     const source = await openProvider(provider, {
@@ -30,6 +30,7 @@ export function runnerBuilder(options: ProviderEngineOptions): CreateEngineRunne
       demoChunkDelayMs: options.demoChunkDelayMs ?? 15,
       fetch,
       isManaged: profile.managed,
+      mayReadKey,
     })
     const left = restore && fromSnapshot(restore)
     const asked = left?.state.defaultModel ?? config.model

@@ -65,6 +65,8 @@ const optionsOf = argumentOf<ProviderEngineOptions>(
   ),
 )
 
+const BUNDLED = new WeakSet<CreateEngineRunner>()
+
 /**
  * Runs `provider` profiles on the AI SDK.
  *
@@ -76,12 +78,17 @@ export function providerEngine(given: ProviderEngineOptions = {}): CreateEngineR
   const options = optionsOf(given)
   assertDeferredTools(options.deferredTools ?? [], 'deferredTools')
   let create: Promise<CreateEngineRunner> | undefined
-  return async (context) => {
+  const engine: CreateEngineRunner = async (context) => {
     // The SDK costs time and 20 MB to load, which a gateway without provider sessions need not spend.
     create ??= import('./build.js').then((module) => module.runnerBuilder(options))
     return (await create)(context)
   }
+  BUNDLED.add(engine)
+  return engine
 }
+
+/** Whether credentials are read as profiles say, and not by an engine of the host's. */
+export const isBundledEngine = (create: CreateEngineRunner): boolean => BUNDLED.has(create)
 
 /** The bundled `createEngineRunner`, with nothing wired by a host: no MCP servers, no search backend, public addresses only. */
 export const createProviderRunner: CreateEngineRunner = providerEngine()

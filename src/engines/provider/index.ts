@@ -1,5 +1,5 @@
 export type { DemoAnswer } from './demo-answer.js'
-export { createProviderRunner, type ProviderEngineOptions, providerEngine } from './engine.js'
+export { createProviderRunner, isBundledEngine, type ProviderEngineOptions, providerEngine } from './engine.js'
 export type { ScratchLimits } from './files.js'
 export type { HostMcpServer } from './mcp.js'
 export { PROVIDER_IDS } from './peers.js'

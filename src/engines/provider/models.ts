@@ -25,6 +25,8 @@ export interface ModelSourceOptions {
   fetch?: typeof fetch | undefined
   /** Whoever wrote the profile is not to learn which variables are set. */
   isManaged?: boolean | undefined
+  /** Of a managed profile: whether the operator lists its key. */
+  mayReadKey?: boolean | undefined
 }
 
 type ProviderFactory = (settings: {
@@ -41,9 +43,11 @@ export async function openProvider(provider: ProviderRef, options: ModelSourceOp
   const peer = PEERS.get(provider.id)
   const keyEnv = provider.apiKeyEnv ?? peer?.keyEnv
   const apiKey = (keyEnv && options.env[keyEnv]) || undefined
+  // also one that the vendor's package finds by itself
+  const takesKey = keyEnv !== undefined || peer !== undefined
+  if (options.isManaged && takesKey && !(options.mayReadKey && (apiKey || !keyEnv)))
+    throw startError(`The key of provider ${provider.id} is none that managed profiles may use here.`)
   if (keyEnv && !apiKey) {
-    if (options.isManaged)
-      throw startError(`The key of provider ${provider.id} is none that managed profiles may use here.`)
     throw startError(`The environment variable ${keyEnv} holds the key of provider ${provider.id}, and is not set.`)
   }
   const redact = (text: string) => (apiKey ? text.replaceAll(apiKey, '[redacted]') : text)
