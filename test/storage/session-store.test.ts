@@ -89,6 +89,7 @@ t.test('what cannot be read is reported at the start and left in place; the othe
   }
   for (const [letter, text] of Object.entries(bad)) writeFileSync(join(dir, `${letter.repeat(64)}.json`), text)
   writeFileSync(join(dir, 'notes.txt'), 'not ours')
+  writeFileSync(join(dir, 'from-elsewhere.json'), whole)
   mkdirSync(join(dir, `${'0'.repeat(64)}.json`))
   const errors: { message: string; context: object }[] = []
   const onError = ({ message }: Error, context: object) => void errors.push({ message, context })
@@ -100,7 +101,7 @@ t.test('what cannot be read is reported at the start and left in place; the othe
     (await after.registry.list()).map(({ id }) => id),
     [before.id],
   )
-  t.equal(errors.length, 7)
+  t.equal(errors.length, 8)
   for (const { message, context } of errors) {
     t.same(context, { phase: 'adopt' })
     t.match(message, /left in place/)
@@ -108,6 +109,7 @@ t.test('what cannot be read is reported at the start and left in place; the othe
   t.ok(errors.some(({ message }) => message.includes('b'.repeat(64)) && message.includes('version')))
   t.ok(errors.some(({ message }) => message.includes('f'.repeat(64)) && message.includes(`of session ${before.id}`)))
   t.ok(errors.some(({ message }) => message.includes('0'.repeat(64)) && message.includes('cannot be read')))
+  t.ok(errors.some(({ message }) => message.includes('from-elsewhere.json') && message.includes('another name')))
   for (const [letter, text] of Object.entries(bad))
     t.equal(readFileSync(join(dir, `${letter.repeat(64)}.json`), 'utf8'), text)
   t.same(await after.gateway.executions.submit('e1', ok), { applied: true, sessionId: before.id })

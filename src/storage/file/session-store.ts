@@ -15,7 +15,8 @@ import { syncDirectory } from './sync-directory.js'
 import { unless } from './unless.js'
 
 const VERSION = 1
-const FILE_NAME = /^[0-9a-f]{64}\.json$/
+/** Also what has another name than a park's: somebody has put it here, and would wait for it. */
+const FILE_NAME = /\.json$/
 /** What a write leaves behind whose process was killed. */
 const DRAFT_NAME = /^[0-9a-f]{64}\.json\.\d+$/
 const READS_AT_ONCE = 32
