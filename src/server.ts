@@ -4,6 +4,7 @@ import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import { endUpgrade, limitConnections } from '../plugins/connections.js'
 import { answerClientError, sendProblem } from '../plugins/errors.js'
 import { gatewayPlugin } from '../plugins/gateway.js'
+import { startWithServer } from '../plugins/own-start.js'
 import { RequestLog } from '../plugins/request-log.js'
 import { GatewayError, optionError } from './errors.js'
 import { createGateway, MAX_ID_LENGTH, type Surroundings } from './gateway.js'
@@ -20,7 +21,7 @@ import type { WorkerServerOptions } from './options.js'
 import type { SessionRegistry } from './sessions/registry.js'
 
 export interface WorkerServer {
-  /** The underlying HTTP server. */
+  /** The underlying HTTP server. One that is made to listen by itself starts the gateway; `listen` says when it has started. */
   readonly server: Server
   readonly registry: SessionRegistry
   /** Present only when `queue` options were given. */
@@ -76,7 +77,23 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
   if (gateway.options.basePath !== '')
     app.setNotFoundHandler((request, reply) => sendProblem(new GatewayError('SG_ERR_NOT_FOUND'), request, reply))
   if (gateway.options.console && gateway.options.basePath !== '') leadToConsole(app, gateway.options.basePath)
-  app.register(gatewayPlugin, { ...options, gateway })
+  app.register(gatewayPlugin, { ...options, gateway }).after(() => {
+    // as Fastify does, but only where it is the one that listens
+    app.addHook('preClose', async () => app.server.closeAllConnections())
+  })
+  let listens = false
+  startWithServer(app.server, async () => {
+    const isAlone = !listens
+    listens = true
+    try {
+      await app.ready()
+    } catch (err) {
+      // whoever called listen hears it there
+      if (isAlone) gateway.options.notices.warn({ err }, 'the gateway could not start')
+      throw err
+    }
+    if (isAlone) void gateway.cliProfiles.checkCredentials()
+  })
   const underWay = new Passing<ServerResponse>()
   app.server.on('request', (_request, response: ServerResponse) => {
     response.once('close', underWay.add(response))
@@ -90,6 +107,7 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
       if (gateway.draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN')
       const problem = typeof host === 'string' ? listenHostProblem(host) : undefined
       if (problem) throw optionError('listen(port, host)', `host ${problem}.`)
+      listens = true
       const url = await app.listen({ port, host })
       const address = app.server.address() as AddressInfo
       return { port: address.port, host: address.address, url }
