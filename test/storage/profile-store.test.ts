@@ -94,6 +94,7 @@ t.test('a file that is no profile store is reported, kept, copied, and never wri
     ['nested too deep', `${'['.repeat(5000)}`, /nested/],
     ['a prototype', '{"version":1,"profiles":[{"name":"a","__proto__":{}}]}', /__proto__/],
     ['something else', '{"users":[]}', /version|profiles|users/],
+    ['a list', '[]', /as profiles: contents: Expected object/],
     ['a later version', '{"version":2,"profiles":[]}', /version/],
     ['a bad name', '{"version":1,"profiles":[{"name":"../a"}]}', /profiles\.0\.name/],
     [

@@ -149,7 +149,7 @@ function profilesIn(bytes: Buffer): StoredProfile[] | string {
       const twice = names.find((name, at) => names.indexOf(name) !== at)
       return twice === undefined ? contents.profiles : `it holds two profiles named ${twice}.`
     }
-    const [first] = contentsShape.errors(contents)
+    const [first] = contentsShape.errors(contents, 'contents')
     return first ? `${first.path}: ${first.message}` : 'it holds something else.'
   } catch (thrown) {
     return toError(thrown).message

@@ -197,7 +197,7 @@ async function readRecord(file: string): Promise<ParkedSessionRecord | undefined
   } catch (cause) {
     throw new Error(`${file} is no JSON, so the session in it was not adopted. It was left in place.`, { cause })
   }
-  const [problem] = contents.errors(parsed)
+  const [problem] = contents.errors(parsed, 'contents')
   if (problem)
     throw new Error(
       `${file} is no parked session of this version (${problem.path}: ${problem.message}). It was left in place.`,
