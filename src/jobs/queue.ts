@@ -276,8 +276,7 @@ export class JobQueue {
     // the host may use its own again
     const request = copyOf({ ...wanted, session: { ...wanted.session } })
     this.#assertOpen()
-    await this.#room.count()
-    this.#room.assert()
+    // whether there is room is asked last: what is refused for itself is not to come again
     if (request.webhook) {
       const problems = targetProblems(request.webhook, this.#options.guard, 'webhook')
       if (problems.length > 0) throw validationError(problems)

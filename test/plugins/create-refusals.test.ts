@@ -59,6 +59,19 @@ t.test('what is refused whatever room there is says so also where there is none'
   t.equal((await create({})).status, 429)
 })
 
+t.test('a job that is refused whatever room there is says so also where the queue is full', async (t) => {
+  const { call } = await buildServer(t, { profiles: PROFILES, maxSessions: 1, queue: { maxQueuedJobs: 1 } })
+  const submit = (session: object, more: object = {}) =>
+    call('POST', '/jobs', { session: { cwd: SOME_CWD, profile: 'narrow', prompt: 'x', ...session }, ...more })
+  // takes the one place, so that no job begins
+  await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'narrow' })
+  t.equal((await submit({})).status, 201)
+  isProblem(t, await submit({ profile: 'nobody' }), 400, 'SG_ERR_PROFILE_UNKNOWN')
+  isProblem(t, await submit({ cwd: '/does/not/exist' }), 400, 'SG_ERR_CWD_INVALID')
+  isProblem(t, await submit({}, { webhook: { url: 'http://169.254.169.254/' } }), 400, 'SG_ERR_VALIDATION')
+  isProblem(t, await submit({}), 429, 'SG_ERR_TOO_MANY')
+})
+
 t.test('every refusal of a create', async (t) => {
   const { create, call, engine, root, directory } = await buildWorld(t)
   const rows: [body: object, status: number, code: string, path?: string][] = [
