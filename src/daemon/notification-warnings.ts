@@ -61,16 +61,17 @@ function profileWarnings({ notifications, profiles, profileStore }: EffectiveCon
   )
 }
 
-/** As a list of profiles that are allowed, an empty one is none, and not all. */
+/** An empty list is none, and not all. One that reminders go to may be told of nothing else. */
 function eventsWarnings({ notifications }: EffectiveConfig): ConfigProblem[] {
-  const { channels = [], webhook } = notifications ?? {}
+  const { channels = [], webhook, reminders = [] } = notifications ?? {}
   const told = [
-    ...(webhook ? [{ path: 'notifications.webhook', events: webhook.events }] : []),
-    ...channels.map(({ events }, at) => ({ path: memberPath('notifications.channels', at), events })),
+    ...(webhook ? [{ path: 'notifications.webhook', name: 'webhook', events: webhook.events }] : []),
+    ...channels.map(({ name, format, events }, at) => ({
+      ...{ path: memberPath('notifications.channels', at), name: name ?? format, events },
+    })),
   ]
-  const message =
-    'nothing is told where events is empty; leave events out for all four kinds, or take the whole entry out'
-  return told.flatMap(({ path, events }) =>
-    events?.length === 0 ? [{ path: memberPath(path, 'events'), message }] : [],
-  )
+  const message = 'nothing is told where this is empty; leave it out for all four kinds, or take the whole entry out'
+  return told
+    .filter(({ name, events }) => events?.length === 0 && !reminders.some(({ channel }) => channel === name))
+    .map(({ path }) => ({ path: memberPath(path, 'events'), message }))
 }

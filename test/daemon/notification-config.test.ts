@@ -72,7 +72,7 @@ t.test('what is served and hardly meant is told, with what to do', async (t) => 
     [{ ...links, publicUrl: 'https://gateway.example/v1/' }, /^notifications\.publicUrl: .*\/v1 twice; leave it out/],
     [{ answerLinks: true, publicUrl: 'https://gateway.example' }, /^notifications\.answerLinks: .*no channel/],
     [{ webhook, channels: [{ ...NTFY, format: 'webhook' }] }, /^notifications\.channels\[0\]\.name: .*of its own$/],
-    [{ webhook: { ...webhook, events: [] } }, /^notifications\.webhook\.events: nothing is told.*leave events out/],
+    [{ webhook: { ...webhook, events: [] } }, /^notifications\.webhook\.events: nothing is told.*leave it out/],
     [{ channels: [{ ...NTFY, events: [] }] }, /^notifications\.channels\[0\]\.events: nothing is told/],
     [{ channels: [{ ...NTFY, profiles: ['demo', 'dem'] }] }, /^notifications\.channels\[0\]\.profiles\[1\]: .*"dem"/],
   ]
@@ -90,6 +90,7 @@ t.test('what is served and hardly meant is told, with what to do', async (t) => 
     [{ webhook, answerLinks: true, publicUrl: 'https://gateway.example' }],
     [{ webhook, channels: [{ ...NTFY, profiles: ['demo'] }] }],
     [{ channels: [{ ...NTFY, profiles: ['made-later'] }] }, { profileStore: { file: 'profiles.json' } }],
+    [{ channels: [{ ...NTFY, events: [] }], reminders: [{ afterMs: 1, channel: 'ntfy' }] }],
     [{ channels: [{ format: 'web_push' }], publicUrl: 'https://gateway.example' }],
   ]
   for (const [notifications, config] of fine) t.same(await check(t, notifications, config), { refused: [], warned: [] })
