@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import type { Http2ServerRequest } from 'node:http2'
 import selectSerializer from '@fastify/fast-json-stringify-compiler'
 import { KindGuard, type TObject, type TSchema } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
@@ -38,8 +39,11 @@ export function parseJsonBodies(scope: FastifyInstance, maxBodyBytes: number): v
   )
 }
 
-const hasBody = ({ headers }: FastifyRequest): boolean =>
-  headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
+/** HTTP/2 frames a body without a header that announces it. */
+function hasBody({ headers, raw }: FastifyRequest): boolean {
+  if (raw.httpVersionMajor >= 2) return !(raw as unknown as Http2ServerRequest).stream.endAfterHeaders
+  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
+}
 
 /**
  * Checks the parts of a request against their TypeBox schemas. Nothing is filled in or removed and bodies are not coerced; in a query,

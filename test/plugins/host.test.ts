@@ -232,11 +232,15 @@ t.test('over HTTP/2 a path that is a socket is refused, and the host lives on', 
     { status: 426, upgrade: undefined, json: { code: 'SG_ERR_UPGRADE_REQUIRED' } },
   )
   t.match(await getOver(client, `/v1/sessions/${id}`), { status: 200 })
+  const gzip = { 'content-encoding': 'gzip' }
+  const encoded = await getOver(client, '/v1/sessions', '\u001f\u008b', gzip)
+  t.match([encoded.status, JSON.parse(encoded.text).detail], [415, /without a Content-Encoding/])
+  t.match(await getOver(client, '/v1/sessions', undefined, gzip), { status: 200 }, 'without a body')
 })
 
-async function getOver(client: ClientHttp2Session, path: string, body?: string) {
+async function getOver(client: ClientHttp2Session, path: string, body?: string, more: Record<string, string> = {}) {
   const sends = body !== undefined && { ':method': 'POST', 'content-type': 'application/json' }
-  const request = client.request({ ':path': path, ...sends })
+  const request = client.request({ ':path': path, ...sends, ...more })
   let head: Record<string, unknown> = {}
   request.on('response', (headers) => {
     head = headers
