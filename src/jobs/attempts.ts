@@ -177,7 +177,7 @@ export class Attempts implements RunOwner {
     } else if (session && (missed.length > 0 || IN_A_TURN.includes(session.status))) {
       if (status === 'parked') this.#setParked(tracked, true)
       run.adopt(session, graceMs)
-      for (const told of missed) run.onEvent(told)
+      run.catchUp(missed)
       // it was taken up before its engine was given anything, and nothing more will come of it
       if (!run.ended && this.sessions.here(sessionId)?.status === 'idle') run.abandon(undefined, STOPPED)
     } else if (status === 'parked' && session?.status !== 'idle' && !session?.numTurns)

@@ -222,6 +222,13 @@ export class JobRun {
     else this.#end({ status: 'canceled' })
   }
 
+  /** Takes in what its session has told by now to nobody who followed it. */
+  catchUp(told: readonly SessionEventTold[]): void {
+    // of one that was removed in the middle of its turn it is told first that the restart has cut that off
+    const isRemoved = told.some(isRemoval) && !told.some(isSuccess)
+    for (const one of told) if (!isRemoved || one.event.type !== 'turn_completed') this.onEvent(one)
+  }
+
   onEvent({ event, session, held }: SessionEventTold): void {
     if (this.ended || event.seq <= this.#lastSeq) return
     this.#lastSeq = event.seq
@@ -415,6 +422,11 @@ export class JobRun {
     }
   }
 }
+
+const isRemoval = ({ event }: SessionEventTold): boolean => event.type === 'session_closed' && event.reason === 'client'
+
+const isSuccess = ({ event }: SessionEventTold): boolean =>
+  event.type === 'turn_completed' && event.subtype === 'success' && !event.isError
 
 const isTold = ({ event }: SessionEventTold): boolean =>
   progressOf(event) !== undefined || (event.type === 'status_changed' && event.status === 'parked')

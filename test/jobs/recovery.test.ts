@@ -187,6 +187,41 @@ t.test('what a session told before its job was taken up is not missed', async (t
   t.same(told(only('done')), ['resumed', 'completed'])
 })
 
+t.test(
+  'a run whose session was removed right before the crash is canceled, also where its turn is told as cut off',
+  async (t) => {
+    const left = new Leftovers()
+    for (const id of ['removed', 'over', 'cut off'])
+      await left.job(id, running(id, { maxAttempts: 2 }), jobRequest({ attempts: 2 }))
+    const [removed, over, cutOff] = [
+      left.session('removed', 'running'),
+      left.session('over', 'running'),
+      left.session('cut off', 'running'),
+    ]
+    const cut = { subtype: 'error_during_execution' as const, isError: true, errors: ['It was restarted.'] }
+    const adapter: QueueAdapter = {
+      ...left.adapter,
+      async list(filter) {
+        const records = await left.adapter.list(filter)
+        removed.complete(cut)
+        over.complete()
+        cutOff.complete(cut)
+        for (const session of [removed, over]) {
+          session.end('client')
+          left.sessions.remove(session.info.id)
+        }
+        await settle()
+        return records
+      },
+    }
+    const { told, job } = await left.start(t, { adapter })
+    t.match(await job(only('removed')), { status: 'canceled', attempt: 1, error: undefined })
+    t.same(told(only('removed')), ['completed'])
+    t.match(await job(only('over')), { status: 'succeeded' })
+    t.match(await job(only('cut off')), { status: 'queued', attempt: 2, error: 'It was restarted.' })
+  },
+)
+
 t.test('a session whose turn is over cannot go on: the attempt failed, and what it used counts', async (t) => {
   const left = new Leftovers()
   const usage = { ...NO_USAGE, inputTokens: 7 }
