@@ -159,8 +159,9 @@ export class Attempts implements RunOwner {
    * Goes on with a job that was running or parked when an earlier process stopped: with the turn of its session, if that is parked or has
    * been woken again. Without such a turn the attempt has failed; without a session that began it does not count.
    * @param unseen what its session has told since then to nobody who followed it
+   * @param isCanceled whether somebody has closed its session
    */
-  takeUp(record: JobRecord, graceMs: number, unseen: readonly SessionEventTold[] = []): void {
+  takeUp(record: JobRecord, graceMs: number, unseen: readonly SessionEventTold[] = [], isCanceled = false): void {
     const { sessionId = newId(), status } = record.info
     const run = new JobRun(this, record, this.#limitsOf(record), { sessionId })
     const tracked = this.#track(run)
@@ -183,7 +184,7 @@ export class Attempts implements RunOwner {
     } else if (status === 'parked' && session?.status !== 'idle' && !session?.numTurns)
       // one that came to the end of its turn was cut off before that was written down here
       run.abandon(session, { status: 'failed', error: 'The session of the parked job is gone.', final: true })
-    else run.abandon(session, STOPPED)
+    else run.abandon(session, isCanceled ? { status: 'canceled' } : STOPPED)
   }
 
   /** Jobs of another process are about to be taken up, their sessions before them: nothing of those is missed until `tookUpAll`. */

@@ -1,3 +1,4 @@
+import type { SessionEvent } from '../../schemas/events.js'
 import { GatewayError, toError } from '../errors.js'
 import type { Logger } from '../lib/logger.js'
 import type { SessionEventTold } from '../sessions/registry-options.js'
@@ -18,6 +19,9 @@ export interface RecoveryOptions {
   /** Several nodes share the adapter: those that are under way here are read alone. @param isTaken whether to take it up; default: all */
   shared?: { isTaken?: (id: string) => boolean } | undefined
 }
+
+/** The end of a session is among its last. */
+const LAST_EVENTS = 20
 
 const ofSessions = new WeakSet<object>()
 /** Whether it is what keeps the sessions that failed, and not the adapter. */
@@ -51,11 +55,18 @@ export async function recover({
   await new Promise(setImmediate)
   if (attempts.draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN')
   const unseen = new Map<string, SessionEventTold[]>()
-  for (const { info } of begun) unseen.set(info.id, await goneOn(info, sessions, logger))
+  const canceled = new Set<string>()
+  for (const { info } of begun) {
+    unseen.set(info.id, await goneOn(info, sessions, logger))
+    if (await wasClosed(info, sessions, logger)) canceled.add(info.id)
+  }
   if (attempts.draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN')
   for (const record of records) store.adopt(record)
   for (const record of records)
-    if (record.info.status !== 'queued') attempts.takeUp(record, graceMs, unseen.get(record.info.id))
+    if (record.info.status !== 'queued') {
+      const { id } = record.info
+      attempts.takeUp(record, graceMs, unseen.get(id), canceled.has(id))
+    }
   for (const session of sessions.unended()) {
     if (session.jobId === undefined || attempts.follows(session.id) || !(await getJob(adapter, session.jobId))) continue
     // one that the adapter does not know may have been forgotten by it: its session goes on like any other
@@ -77,19 +88,31 @@ async function goneOn(job: StoredJob, sessions: JobSessions, logger: Logger): Pr
   const session = sessions.here(sessionId)
   const waitsFor = session?.status === 'parked' && session.parked?.executions[0]?.executionId
   if (job.status !== 'parked' || !session || waitsFor === job.parkedExecutionId) return []
+  const events = await logOf(job, job.notes?.attempt?.lastSeq ?? 0, sessions, logger)
+  let { status } = session
+  return events.map((event) => {
+    if (event.type === 'status_changed') ({ status } = event)
+    return { sessionId, event, session: { ...session, status } }
+  })
+}
+
+/** Whether somebody has closed the session of a job that ran, and the process died before that was written of the job. */
+async function wasClosed(job: StoredJob, sessions: JobSessions, logger: Logger): Promise<boolean> {
+  const session = sessions.here(job.sessionId!)
+  if (job.status !== 'running' || session?.status !== 'closed') return false
+  const last = (await logOf(job, Math.max(0, session.lastSeq - LAST_EVENTS), sessions, logger)).at(-1)
+  return last?.type === 'session_closed' && last.reason === 'client'
+}
+
+async function logOf(job: StoredJob, afterSeq: number, sessions: JobSessions, logger: Logger): Promise<SessionEvent[]> {
   try {
-    const events = await sessions.eventsAfter(sessionId, job.notes?.attempt?.lastSeq ?? 0)
-    let { status } = session
-    return events.map((event) => {
-      if (event.type === 'status_changed') ({ status } = event)
-      return { sessionId, event, session: { ...session, status } }
-    })
+    return await sessions.eventsAfter(job.sessionId!, afterSeq)
   } catch (error) {
     if (isUnavailable(error)) {
       ofSessions.add(error)
       throw error
     }
-    logger.error({ err: toError(error), jobId: job.id }, 'what the session of a parked job went on to cannot be read')
+    logger.error({ err: toError(error), jobId: job.id }, 'what the session of a job went on to cannot be read')
     return []
   }
 }

@@ -222,6 +222,25 @@ t.test(
   },
 )
 
+t.test(
+  'a run whose session somebody has closed right before the crash is canceled, and what it used counts',
+  async (t) => {
+    const left = new Leftovers()
+    const usage = { ...NO_USAGE, inputTokens: 7 }
+    for (const id of ['client', 'server']) {
+      await left.job(id, running(id, { maxAttempts: 2 }), jobRequest({ attempts: 2 }))
+      left.session(id, 'closed', { usage })
+    }
+    left.sessions.eventsAfter = async (id) => [
+      { seq: 1, ts: 0, type: 'status_changed', status: 'closed' },
+      { seq: 2, ts: 0, type: 'session_closed', reason: id === 'session-of-client' ? 'client' : 'server' },
+    ]
+    const { job } = await left.start(t)
+    t.match(await job(only('client')), { status: 'canceled', attempt: 1, error: undefined, usage: { tokens: 7 } })
+    t.match(await job(only('server')), { status: 'queued', attempt: 2, error: 'The gateway stopped during the run.' })
+  },
+)
+
 t.test('a session whose turn is over cannot go on: the attempt failed, and what it used counts', async (t) => {
   const left = new Leftovers()
   const usage = { ...NO_USAGE, inputTokens: 7 }
