@@ -141,7 +141,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
       asked,
       ended ? [] : permissions.filter(({ id }) => !isKnown(id)),
     )
-    for (const execution of executions) if (isKnown(execution.executionId)) this.executions.add(execution, at)
+    for (const one of executions) this.executions.restore(one, at, isKnown(one.executionId))
     this.executions.remember(settled)
     this.inTurn = inTurn
     this.queued = queued?.length ? queued : undefined

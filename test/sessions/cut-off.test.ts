@@ -92,3 +92,23 @@ t.test('a turn after one that waited outside of it is cut off by a crash as any 
     [{ subtype: 'interrupted', isError: true }],
   )
 })
+
+t.test(
+  'an execution that a woken turn deferred before a crash has failed: the next engine does not know of it',
+  async (t) => {
+    const { registry, engine, gateway, again } = await buildJournaled(t, { script: native })
+    const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+    await until(() => engine.last.sent.length === 1)
+    await engine.last.defer('e1')
+    await until(() => registry.here(id)?.status === 'parked')
+    await gateway.executions.submit('e1', ok)
+    await until(() => engine.last.settled.length === 1)
+    await engine.last.host.deferExecution({ executionId: 'e2', toolName: 'elsewhere' })
+    const next = await again()
+    await until(() => next.engine.runners.length === 1 && next.engine.last.settled.length === 1, 'the turn goes on')
+    const told = endsOf(await eventsOf(next, id))
+    t.match(told, [{ executionId: 'e1' }, { type: 'execution_failed', executionId: 'e2', reason: 'interrupted' }])
+    await next.engine.last.defer('e2')
+    t.match(await next.gateway.executions.submit('e2', ok), { applied: true }, 'an engine may defer the same again')
+  },
+)

@@ -28,6 +28,8 @@ export class DeferredExecutions {
   /** Since when those were waited for whose results are told later. */
   #takenOff: Map<string, number> | undefined
   #settled: Set<string> | undefined
+  /** Deferred by an engine that is gone, whose turn goes on from before that. */
+  #lost: string[] | undefined
 
   get size(): number {
     return this.#pending.size
@@ -60,6 +62,21 @@ export class DeferredExecutions {
     const pending = { executionId, toolName, ...(expiresAt !== undefined && { expiresAt }) }
     this.#pending.set(executionId, { ...pending, since: now })
     return { type: 'execution_dispatched', ...pending, backend: 'remote', deferred: true }
+  }
+
+  /** Puts one on the list that an earlier process left. @param isKnown false: the engine that goes on does not know of it */
+  restore(execution: PendingExecution, at: number, isKnown: boolean): void {
+    if (isKnown) this.add(execution, at)
+    else this.#lost = [...(this.#lost ?? []), execution.executionId]
+  }
+
+  /** Events that tell of what the engine does not know of that it failed, but for what came in all the same. It may defer the same id again. */
+  endLost(error: string, came: readonly CarriedResult[]): SessionEventBody[] {
+    const lost = this.#lost ?? []
+    this.#lost = undefined
+    return lost
+      .filter((executionId) => !came.some((one) => one.executionId === executionId))
+      .map((executionId) => ({ type: 'execution_failed', executionId, reason: 'interrupted', error }))
   }
 
   /** Leaves only those that are listed, by their ids. */

@@ -329,6 +329,7 @@ export class Archive {
       session.permissions.denyLost(RESTARTED)
       // nobody is to be asked again for what came in
       session.takeIn(whole)
+      for (const event of session.executions.endLost(RESTARTED, session.midTurn?.results ?? [])) session.append(event)
       session.takeUp(news.filter((one) => !isForEngine(one)))
     } else if (!isTerminal(info) && isCutOff(whole)) {
       session.takeUp(news)
