@@ -112,3 +112,33 @@ t.test(
     t.match(await next.gateway.executions.submit('e2', ok), { applied: true }, 'an engine may defer the same again')
   },
 )
+
+t.test(
+  'an answer to what was asked outside of a turn outlives a restart before an engine could be given it',
+  async (t) => {
+    let isBroken = true
+    const decided: unknown[] = []
+    const start: Script['start'] = async (runner) => {
+      if (runner.context.restore && isBroken) throw new Error('not now')
+      runner.init()
+      if (!runner.context.restore) return
+      decided.push(await runner.host.requestPermission({ toolName: 'Write', toolUseId: 't', input: {} }))
+    }
+    const { registry, engine, again } = await buildJournaled(t, { script: { ...native, start } })
+    const { id } = await registry.create({ cwd: SOME_CWD, approvalTimeoutMs: 0 })
+    void engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 't', input: {} })
+    await until(() => registry.here(id)?.status === 'parked')
+    const [request] = (await registry.get(id))!.parked!.permissions!
+    await registry.resolvePermission(id, request!.id, { behavior: 'allow' }, UNLIMITED)
+    await registry.durable(id)
+    isBroken = false
+    const next = await again()
+    await until(() => decided.length === 1, 'an engine that is told')
+    t.match(decided, [{ behavior: 'allow' }])
+    const events = await eventsOf(next, id)
+    t.match(
+      events.filter(({ type }) => type === 'permission_resolved'),
+      [{ requestId: request!.id, behavior: 'allow' }],
+    )
+  },
+)

@@ -1,12 +1,17 @@
 import type { SessionInfo } from '../../../schemas/sessions.js'
-import { type Asleep, isTerminal, type JournaledSession, type JournaledState } from './journal.js'
+import { type Asleep, isTerminal, type JournaledSession, type JournaledState, type MidTurn } from './journal.js'
 
 /** Whether an engine can go on where the last one was. */
 export const isMidTurn = ({
   state: { info, midTurn, inTurn, permissions, executions },
   news,
 }: Pick<JournaledSession, 'state' | 'news'>): boolean =>
-  midTurn !== undefined && !isTerminal(info) && Boolean(inTurn || permissions || executions || news)
+  midTurn !== undefined &&
+  !isTerminal(info) &&
+  (Boolean(inTurn || permissions || executions || news) || hasUntold(midTurn))
+
+/** Whether something came in that is told, and gone on with, by an engine that has not started yet. */
+const hasUntold = ({ results, decisions }: MidTurn): boolean => [...results, ...decisions].some(({ told }) => !told)
 
 /** Whether the process ended in the middle of something. */
 export const isCutOff = ({ state, news }: Pick<JournaledSession, 'state' | 'news'>): boolean =>
