@@ -61,6 +61,7 @@ const full = (id: string): Required<ParkedSessionRecord> => ({
   removal: 'client',
   queued: [{ text: '', commandId: `${id}-c`, askedBy: 'bob' }, { text: 'later' }],
   messageIds: ['', `${id}-c`],
+  isBetweenTurns: true,
   isHeld: true,
 })
 

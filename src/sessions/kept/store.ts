@@ -55,6 +55,8 @@ export interface ParkedSessionRecord {
   queued?: QueuedMessage[]
   /** Ids of the last accepted messages. */
   messageIds?: readonly string[]
+  /** Its turn was over by then: what it waits for came of something that goes on beside its turns. */
+  isBetweenTurns?: true
   /** The session had its engine when this was saved: events may have followed. */
   isHeld?: true
 }

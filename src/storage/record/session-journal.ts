@@ -135,8 +135,8 @@ function recordOf(write: JournalWrite, before?: ParkedSessionRecord): ParkedSess
   if (!state || !midTurn || !snapshot || !log) throw new Error(`Session ${id} does not sleep.`)
   const { info, order, hostTitle, firstPrompt, engineTitle, askedBy, turnUsage, before: earlier, ...rest } = state
   const { executions = [], permissions = [], settled = [], asked, queued, messageIds, chosen, ...others } = rest
-  // what parks is in its turn, on the only node; a fact that nobody keeps does not compile
-  const { midTurn: _midTurn, inTurn: _inTurn, isStale: _isStale, home: _home, ...forgotten } = others
+  // what parks is on the only node; a fact that nobody keeps does not compile
+  const { midTurn: _midTurn, inTurn, isStale: _isStale, home: _home, ...forgotten } = others
   forgotten satisfies Record<string, never>
   const { profile, generation, config, createdBy } = origin ?? before!
   const { title: _title, ...untitled } = config
@@ -155,6 +155,7 @@ function recordOf(write: JournalWrite, before?: ParkedSessionRecord): ParkedSess
     permissions: [...permissions],
     decisions: [...midTurn.decisions],
     hasNews: midTurn.due ?? false,
+    ...(!inTurn && { isBetweenTurns: true }),
     ...(midTurn.isHeld && { isHeld: true }),
     ...(midTurn.interrupted && { interrupted: true }),
     settled: [...settled],
@@ -173,7 +174,8 @@ function listed(record: ParkedSessionRecord): JournaledSession {
     ...{ id, profile, generation, reservedSeq: info.lastSeq, lastSeq },
     ...(record.removal && { news: [newsOf({ type: 'removal', reason: record.removal })] }),
     state: {
-      ...{ info: { ...info, lastSeq }, inTurn: true, executions, permissions, settled },
+      ...{ info: { ...info, lastSeq }, executions, permissions, settled },
+      ...(!record.isBetweenTurns && { inTurn: true }),
       ...present({ order, hostTitle: config.title, firstPrompt, engineTitle, asked: record.asked }),
       ...present({ queued, messageIds, chosen, before, askedBy, turnUsage }),
       midTurn: {
