@@ -1,8 +1,9 @@
 import t, { type Test } from 'tap'
+import { deferred } from '../../src/lib/deferred.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { type BuildOptions, buildGateway, SOME_CWD, until } from '../fixtures/build.js'
-import { buildJournaled } from '../fixtures/journaled.js'
-import { native } from '../fixtures/parked.js'
+import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
+import { native, ok } from '../fixtures/parked.js'
 
 type World = Awaited<ReturnType<typeof buildGateway>>
 
@@ -12,11 +13,12 @@ const KINDS: Record<string, (t: Test, options: BuildOptions) => Promise<World>> 
 }
 
 /** A session whose turn is over, and that is parked for what it asked for in it. */
-async function parkedBetweenTurns({ engine, registry }: World) {
+async function parkedBetweenTurns({ engine, registry }: World, executionId?: string) {
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 })
   await until(() => engine.last.sent.length === 1)
   const { host } = engine.last
   void host.requestPermission({ toolName: 'Write', toolUseId: 't', input: {} })
+  if (executionId !== undefined) await host.deferExecution({ executionId, toolName: 'elsewhere' })
   engine.last.complete()
   await until(() => registry.here(id)?.status === 'parked', 'a parked session')
   const [request] = (await registry.get(id))!.parked!.permissions!
@@ -35,5 +37,33 @@ for (const [kind, build] of Object.entries(KINDS)) {
     await until(() => engine.last.sent.length === 1, 'its turn')
     engine.last.complete()
     await until(() => registry.here(id)?.status === 'idle')
+  })
+
+  t.test(`what came in is told before the turn of a message that came as its engine started: ${kind}`, async (t) => {
+    const started = deferred<void>()
+    const start = async (runner: (typeof engine)['last']) => {
+      if (runner.context.restore) await started.promise
+      runner.init()
+    }
+    const world = await build(t, { script: { ...native, start } })
+    const { registry, engine, gateway } = world
+    const { id, requestId } = await parkedBetweenTurns(world, 'e1')
+    const submitted = gateway.executions.submit('e1', ok)
+    await until(() => engine.runners.length === 2 && registry.here(id)?.status !== 'parked')
+    const { last } = engine
+    await registry.send(id, { type: 'user_message', text: 'more' })
+    t.same(last.sent, [], 'an engine that starts takes none yet')
+    started.resolve()
+    await submitted
+    await until(() => last.sent.length === 1, 'its turn')
+    t.match(last.settled, [{ executionId: 'e1', result: ok }])
+    await registry.resolvePermission(id, requestId, { behavior: 'allow' }, UNLIMITED)
+    last.complete()
+    await until(() => registry.here(id)?.status === 'idle')
+    const events = await eventsOf(world, id)
+    t.match(
+      events.flatMap(({ type, seq }) => (type.startsWith('execution_') ? [{ type, seq }] : [])),
+      [{ type: 'execution_dispatched' }, { type: 'execution_result' }],
+    )
   })
 }

@@ -143,12 +143,14 @@ export class EngineDesk implements RunnerOwner {
     const { id, midTurn, world } = this.#session
     this.#turns.tellTakenIn()
     for (const { executionId, result } of [...(midTurn?.results ?? [])]) this.#handResult(executionId, result)
-    if (!midTurn?.interrupted) return
-    this.#turns
-      .interrupt()
-      .catch((error) =>
-        world.logger.error({ sessionId: id, err: toError(error) }, 'the engine refused to be interrupted'),
-      )
+    if (midTurn?.interrupted)
+      this.#turns
+        .interrupt()
+        .catch((error) =>
+          world.logger.error({ sessionId: id, err: toError(error) }, 'the engine refused to be interrupted'),
+        )
+    // what was said meanwhile, when it had not waited inside of a turn
+    this.#turns.next()
   }
 
   #goOn(knowsHistory: boolean): void {

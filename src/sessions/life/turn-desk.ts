@@ -112,8 +112,7 @@ export class TurnDesk {
 
   /** Whether there is an engine that takes messages. */
   get #isReady(): boolean {
-    const { live, started, serving } = this.#session
-    return live && started && serving && this.#provenanceKnown
+    return this.#session.life.is === 'live' && this.#provenanceKnown
   }
 
   /** Whether the engine was given the message of a turn that is in progress. */
