@@ -1,9 +1,9 @@
 import { CLOSE, type Close } from '../../schemas/close-codes.js'
 import type { SessionCommand } from '../../schemas/commands.js'
-import { SessionClosedReason, type SessionEvent } from '../../schemas/events.js'
+import type { SessionClosedReason, SessionEvent } from '../../schemas/events.js'
 import type { AnswerChannel, ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { CreateSessionRequest, ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
-import { GatewayError, invalidField, toError, unknownProfile } from '../errors.js'
+import { GatewayError, toError, unknownProfile } from '../errors.js'
 import { keptWith, type TakenKey } from '../idempotency/making.js'
 import { assertEvent } from '../lib/argument.js'
 import { copyOf } from '../lib/json-value.js'
@@ -23,6 +23,7 @@ import { allEvents } from './log/events-page.js'
 import { OperatorLog } from './operator-log.js'
 import { type Place, Places } from './places.js'
 import {
+  assertReason,
   type CreateOptions,
   type Observed,
   type RegistryEvents,
@@ -445,11 +446,4 @@ export class SessionRegistry {
       this.#remove(id)
     })
   }
-}
-
-const REASONS: readonly string[] = SessionClosedReason.anyOf.map((reason) => reason.const)
-
-/** It stands in the last event of the log, and in what is told of it: words of a host's own are no reason that a client knows. */
-function assertReason(reason: SessionClosedReason): void {
-  if (!REASONS.includes(reason)) throw invalidField('reason', `is one of ${REASONS.join(', ')}.`)
 }
