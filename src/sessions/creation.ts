@@ -68,7 +68,12 @@ export class Creation {
       throw tooMany()
     }
     places.take(options.place)
-    const leaves = request.resume === undefined ? undefined : this.#resuming.add(request.resume)
+    const left: (() => void)[] = []
+    const resumes = (id: unknown) => {
+      if (typeof id === 'string') left.push(this.#resuming.add(id))
+    }
+    // nobody has looked at it yet; a host may have another one resumed
+    resumes((request as Partial<CreateSessionRequest> | null | undefined)?.resume)
     let session: Session | undefined
     let registered = false
     try {
@@ -79,6 +84,7 @@ export class Creation {
       })
       options.signal?.throwIfAborted()
       const { profile, request: asked, config } = admitted
+      resumes(config.resume)
       const { id = newId(), jobId, takenKey } = options
       const key = takenKey && keptWith(takenKey, 'session', id)
       const patience = new Patience(clock, takenKey?.waitedMs)
@@ -118,7 +124,7 @@ export class Creation {
       else if (session && !session.ended) this.#refuse(session, error)
       throw error
     } finally {
-      leaves?.()
+      for (const leave of left) leave()
     }
   }
 
