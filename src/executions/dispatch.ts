@@ -25,7 +25,7 @@ export interface DispatcherOptions {
   onDispatch?: ((execution: ExecutionDispatch) => unknown) | undefined
   basePath: string
   deliverer: WebhookDeliverer
-  executions: Pick<Executions, 'isOver'>
+  executions: Pick<Executions, 'onOver'>
   guard: EgressGuard
   logger: Logger
 }
@@ -51,10 +51,10 @@ export class ExecutionDispatcher {
         if (!dispatch) return []
         const option = `executions.tools.${index}.dispatch`
         const how = { option, attempts: ATTEMPTS, retryDelayMs: RETRY_DELAY_MS, guard }
-        const isWanted = ({ id }: { id: string }) => !executions.isOver(id)
-        return [[name, { ...operatorTarget(dispatch, how), isWanted }]]
+        return [[name, operatorTarget(dispatch, how)]]
       }),
     )
+    executions.onOver = (sessionId, executionId) => this.#withdraw(sessionId, executionId)
   }
 
   targets(): Iterable<WebhookTarget> {
@@ -90,7 +90,12 @@ export class ExecutionDispatcher {
 
   /** A session was removed: no result of its executions finds it. */
   forget(sessionId: string): void {
-    for (const toolName of this.#targets.keys()) this.#options.deliverer.withdraw(laneOf(sessionId, toolName))
+    this.#withdraw(sessionId)
+  }
+
+  #withdraw(sessionId: string, executionId?: string): void {
+    for (const toolName of this.#targets.keys())
+      this.#options.deliverer.withdraw(laneOf(sessionId, toolName), executionId)
   }
 
   async #tellHost(told: ExecutionDispatch): Promise<void> {

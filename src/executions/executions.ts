@@ -30,8 +30,6 @@ interface Entry {
   /** Epoch milliseconds; the watchdog fires then. */
   readonly deadline: number | undefined
   settled: boolean
-  /** By a result that this process took, or a claim: whoever is to do its work need not begin any more. */
-  isOver: boolean
   /** A result is being stored; resolves when it is, or could not be. */
   settling: Promise<void> | undefined
 }
@@ -61,6 +59,8 @@ export class Executions {
   readonly #entries = new Map<string, Entry>()
   /** Ids by session, for when it is forgotten; most have one. */
   readonly #bySession = new Map<string, string | Set<string>>()
+  /** Told of each that has a result, or that nobody waits for any more: whoever is to do its work need not begin. */
+  onOver: ((sessionId: string, executionId: string) => void) | undefined
   /** When watchdogs fire: one timer, however many sleep. */
   readonly #due: DueTimes
 
@@ -99,7 +99,7 @@ export class Executions {
     const known = this.#entries.get(executionId)
     if (known?.sessionId === sessionId) return false
     if (known) throw new GatewayError('SG_ERR_EXECUTION_EXISTS')
-    const entry: Entry = { sessionId, deadline, settled: false, isOver: false, settling: undefined }
+    const entry: Entry = { sessionId, deadline, settled: false, settling: undefined }
     this.#entries.set(executionId, entry)
     const ids = this.#bySession.get(sessionId)
     if (ids === undefined) this.#bySession.set(sessionId, executionId)
@@ -152,7 +152,7 @@ export class Executions {
     try {
       const applied = await sessions.deliver(entry.sessionId, executionId, result)
       entry.settled = true
-      entry.isOver = applied
+      if (applied) this.onOver?.(entry.sessionId, executionId)
       stored()
       if (!applied && this.#entries.get(executionId) !== entry) throw new GatewayError('SG_ERR_EXECUTION_NOT_FOUND')
       if (applied) await sessions.wake(entry.sessionId)
@@ -172,11 +172,20 @@ export class Executions {
     return this.#entries.get(executionId)?.settling !== undefined
   }
 
+  /** Nobody waits for it any more, whoever was told so. */
+  giveUp(executionId: string): void {
+    const entry = this.#entries.get(executionId)
+    if (!entry) return
+    entry.settled = true
+    this.#disarm(executionId, entry)
+    this.onOver?.(entry.sessionId, executionId)
+  }
+
   /** Takes an execution that waits as settled, without a result of its own; false when it is, or is about to be. */
   claim(executionId: string): boolean {
     const entry = this.#entries.get(executionId)
     if (!entry || entry.settled || entry.settling) return false
-    entry.settled = entry.isOver = true
+    entry.settled = true
     this.#disarm(executionId, entry)
     return true
   }
@@ -185,13 +194,8 @@ export class Executions {
   unclaim(executionId: string): void {
     const entry = this.#entries.get(executionId)
     if (!entry) return
-    entry.settled = entry.isOver = false
+    entry.settled = false
     this.#arm(executionId, entry)
-  }
-
-  /** Whether it has its result, so that nobody is to begin with its work. */
-  isOver(executionId: string): boolean {
-    return this.#entries.get(executionId)?.isOver ?? false
   }
 
   /** Makes an id unknown here that turned out to be a session's of another node: results are passed on to it. */

@@ -210,9 +210,10 @@ export class WebhookDeliverer {
     this.#ask(this.#outbox.forget(laneId))
   }
 
-  /** Nothing that waits in a lane is attempted any more. */
-  withdraw(laneId: string): void {
-    for (const delivery of this.#lanes.get(laneId)?.waiting ?? []) this.#withdrawn.add(delivery)
+  /** What waits in a lane is not attempted any more. @param id of what alone is meant; default: all of it */
+  withdraw(laneId: string, id?: string): void {
+    for (const delivery of this.#lanes.get(laneId)?.waiting ?? [])
+      if (id === undefined || delivery.id === id) this.#withdrawn.add(delivery)
   }
 
   /** Whether a target has answered that nothing is to be sent to it any more, to this process or one before. */
@@ -330,7 +331,7 @@ export class WebhookDeliverer {
   async #deliver(laneId: string, lane: Lane, delivery: Delivery): Promise<boolean> {
     const { target } = delivery
     for (let attempt = 1; ; attempt++) {
-      if (this.#withdrawn.has(delivery) || target.isWanted?.(delivery) === false) return true
+      if (this.#withdrawn.has(delivery)) return true
       const outcome = await this.#attempts.make(delivery)
       if (outcome === 'unwanted') return true
       if (outcome) {

@@ -22,8 +22,6 @@ export interface WebhookTarget {
   readonly channel?: string
   /** Reads what the request of one attempt needs, for the request to be written once it may connect. Absent: the payload as JSON, signed with each key. */
   readonly write?: (delivery: { id: string; payload: object }) => Promise<WriteRequest>
-  /** Asked before each attempt; what is not wanted is dropped without a word. Absent: all is. */
-  readonly isWanted?: (delivery: { id: string }) => boolean
   /** Statuses that say that nothing is wanted here any more. Default 410. */
   readonly goneStatuses?: readonly number[]
   /** Told of such an answer, by whoever keeps the target; absent: it is kept as a target that is gone. */

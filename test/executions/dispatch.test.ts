@@ -233,3 +233,50 @@ for (const [what, end] of [
       ['e1', 'e2', 'e2'],
     )
   })
+
+for (const [what, end] of [
+  [
+    'ended',
+    async ({ gateway }, id) => {
+      await gateway.registry.end(id)
+      return gateway
+    },
+  ],
+  [
+    'failed',
+    async ({ gateway, engine }) => {
+      engine.last.host.emit({ type: 'session_error', message: 'out of memory' })
+      return gateway
+    },
+  ],
+  [
+    'cut off by a crash',
+    async ({ gateway, kill, again }) => {
+      kill()
+      await gateway.deliverer.close()
+      return (await again()).gateway
+    },
+  ],
+] satisfies [string, (world: Awaited<ReturnType<typeof buildJournaled>>, id: string) => Promise<Gateway>][])
+  t.test(`a receiver that was not there is told no more of work of a turn that was ${what}`, async (t) => {
+    const sink = await WebhookSink.start(t)
+    sink.answer = status(503)
+    const world = await buildJournaled(t, {
+      executions: { tools: [{ ...deploy, dispatch: { url: sink.url } }] },
+    })
+    const { gateway, registry, engine, clock } = world
+    const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+    await until(() => engine.last.sent.length === 1)
+    await engine.last.host.deferExecution({ executionId: 'e1', toolName: 'deploy', input: {} })
+    await until(() => gateway.deliverer.counts.failedAttempts === 1)
+    const last = await end(world, id)
+    const { deliverer } = last
+    await until(() => deliverer.counts.failedAttempts === 1)
+    await until(async () => (await last.registry.get(id))?.status !== 'running')
+    const before = sink.received.length
+    sink.answer = undefined
+    // long enough for what is at rest to be left to the storage alone
+    await clock.advance(10_000)
+    await until(() => deliverer.pending === 0, 'that nothing waits')
+    t.equal(sink.received.length, before)
+  })
