@@ -67,3 +67,30 @@ for (const [kind, build] of Object.entries(KINDS)) {
     )
   })
 }
+
+t.test(
+  'what came in outside of a turn is told after a crash, too, when no engine could hear of it before',
+  async (t) => {
+    let isBroken = false
+    const start = async (runner: World['engine']['last']) => {
+      if (isBroken && runner.context.restore) throw new Error('not now')
+      runner.init()
+    }
+    const world = await buildJournaled(t, { script: { ...native, start } })
+    const { id, requestId } = await parkedBetweenTurns(world, 'e1')
+    isBroken = true
+    await world.registry.resolvePermission(id, requestId, { behavior: 'allow' }, UNLIMITED)
+    t.match(await world.gateway.executions.submit('e1', ok), { applied: true })
+    await until(() => world.registry.here(id)?.statusDetail !== undefined, 'that its engine did not start')
+    await world.registry.durable(id)
+    isBroken = false
+    const next = await world.again()
+    await until(() => next.engine.runners.length === 1, 'an engine that goes on')
+    await until(() => next.engine.last.settled.length === 1, 'the result')
+    const events = await eventsOf(next, id)
+    t.match(
+      events.flatMap(({ type }) => (/^(permission|execution)_/.test(type) ? [type] : [])),
+      ['permission_requested', 'execution_dispatched', 'permission_resolved', 'execution_result'],
+    )
+  },
+)

@@ -8,9 +8,9 @@ export const isMidTurn = ({
 }: Pick<JournaledSession, 'state' | 'news'>): boolean =>
   midTurn !== undefined &&
   !isTerminal(info) &&
-  (Boolean(inTurn || permissions || executions || news) || hasUntold(midTurn))
+  Boolean(inTurn || permissions || executions || news || hasUntold(midTurn))
 
-/** Whether something came in that is told, and gone on with, by an engine that has not started yet. */
+/** Whether something came in that no engine has heard of: outside of a turn nothing else may be left of what was waited for. */
 const hasUntold = ({ results, decisions }: MidTurn): boolean => [...results, ...decisions].some(({ told }) => !told)
 
 /** Whether the process ended in the middle of something. */
