@@ -1,8 +1,11 @@
 import type { Server } from 'node:http'
-import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+
+/** What a server hands on: connections whole, so that upgrades wait too, and what a host with a server of its own hands over. */
+const COMING = new Set(['connection', 'request', 'upgrade'])
 
 /**
- * For a server of our own that its host lets listen by itself, as tools for tests do: that starts the gateway, and who connects meanwhile
+ * For a server of our own that its host lets listen by itself, as tools for tests do: that starts the gateway, and who comes meanwhile
  * is heard once it has started. Fastify has no routes until then, and a request would end the process.
  * @param start may be called often, and does it once
  */
@@ -16,10 +19,10 @@ export function startWithServer(server: Server, start: () => Promise<void>): voi
   }
   server.once('listening', () => void started().catch(() => {}))
   const emit = server.emit as (this: Server, event: string, ...args: unknown[]) => boolean
-  // whole connections, so that upgrades wait too
   const waiting: typeof emit = function (event, ...args) {
-    if (hasStarted || event !== 'connection') return emit.call(this, event, ...args)
-    const [connection] = args as [Socket]
+    if (hasStarted || !COMING.has(event)) return emit.call(this, event, ...args)
+    const [first] = args as [Duplex & { socket?: Duplex }]
+    const connection = event === 'connection' ? first : (first.socket ?? first)
     const leave = () => connection.destroy()
     connection.once('error', leave)
     void started().then(() => {

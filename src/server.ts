@@ -88,8 +88,8 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
     try {
       await app.ready()
     } catch (err) {
-      // whoever called listen hears it there
-      if (isAlone) gateway.options.notices.warn({ err }, 'the gateway could not start')
+      // whoever called listen hears it there, and whoever closed it meanwhile knows
+      if (isAlone && !gateway.draining) gateway.options.notices.warn({ err }, 'the gateway could not start')
       throw err
     }
     if (isAlone) void gateway.cliProfiles.checkCredentials()

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
@@ -7,8 +8,8 @@ import { createWorkerServer } from '../../src/server.js'
 import { createMemoryProfileStore } from '../../src/storage/memory/profile-store.js'
 import { ScriptedEngine } from '../fixtures/scripted-engine.js'
 
-/** A worker whose stores are read as late as the test says, and whose server the host itself lets listen. */
-async function build(t: Test, list: () => Promise<[]> = async () => []) {
+/** A worker whose stores are read as late as the test says; nobody lets it listen. */
+function buildWorker(t: Test, list: () => Promise<[]> = async () => []) {
   const engine = new ScriptedEngine()
   const said: string[] = []
   const worker = createWorkerServer({
@@ -19,6 +20,12 @@ async function build(t: Test, list: () => Promise<[]> = async () => []) {
     logger: { info() {}, warn: (_fields, message) => void said.push(message), error() {} },
   })
   t.teardown(() => worker.close())
+  return { worker, said }
+}
+
+/** One whose server the host itself lets listen. */
+async function build(t: Test, list?: () => Promise<[]>) {
+  const { worker, said } = buildWorker(t, list)
   await once(worker.server.listen(0, '127.0.0.1'), 'listening')
   const { port } = worker.server.address() as AddressInfo
   return { worker, said, url: `http://127.0.0.1:${port}/v1` }
@@ -56,4 +63,35 @@ t.test('one that cannot start says so once, and hangs up', async (t) => {
   const { url, said } = await build(t, async () => Promise.reject(new Error('no disk')))
   for (const _ of [1, 2]) await t.rejects(fetch(`${url}/sessions`))
   t.same(said, ['the gateway could not start'])
+})
+
+t.test('a server of the host’s own may hand over what comes, also before the stores were read', async (t) => {
+  const read = deferred<[]>()
+  const { worker } = buildWorker(t, () => read.promise)
+  const host = createServer((request, response) => worker.server.emit('request', request, response))
+  const come = deferred<void>()
+  host.on('upgrade', (...upgrade) => {
+    worker.server.emit('upgrade', ...upgrade)
+    come.resolve()
+  })
+  t.teardown(() => {
+    host.closeAllConnections()
+    host.close()
+  })
+  await once(host.listen(0, '127.0.0.1'), 'listening')
+  const url = `127.0.0.1:${(host.address() as AddressInfo).port}/v1/sessions`
+  const answered = fetch(`http://${url}`)
+  const socket = new WebSocket(`ws://${url}/none/ws`)
+  const refused = once(socket, 'unexpected-response')
+  socket.on('error', () => {})
+  await come.promise
+  read.resolve([])
+  t.equal((await answered).status, 200)
+  t.equal((await refused)[1].statusCode, 404)
+})
+
+t.test('whoever closes one that starts is told of no failure', async (t) => {
+  const { worker, said } = await build(t, () => new Promise(() => {}))
+  await worker.close()
+  t.same(said, [])
 })
