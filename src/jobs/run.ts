@@ -88,6 +88,8 @@ export class JobRun {
   #isBorn: boolean
   /** It is parked, and its session has its engine. */
   #isHeld = false
+  /** Its session has ended. */
+  #isClosed = false
   #killing: { error: string; grace: Timer } | undefined
 
   /** @param from the place of the session that it begins, or the session that it goes on with */
@@ -257,12 +259,14 @@ export class JobRun {
   }
 
   /**
-   * Ends with its turn before that is durable, when nothing is to be told about the job before its end.
+   * Ends with its turn before that is durable, when nothing is to be told about the job before its end; with its session when that is
+   * removed.
    * @param untold what `onEvent` would be told once it is
    * @returns whether it has
    */
   endAhead(untold: readonly SessionEventTold[]): boolean {
-    if (this.#state !== 'running' || this.#killing || untold.some(isTold)) return false
+    const isRemoved = untold.at(-1)?.event.type === 'session_closed'
+    if (!isRemoved && (this.#state !== 'running' || this.#killing || untold.some(isTold))) return false
     for (const told of untold) this.onEvent(told)
     return this.ended
   }
@@ -375,6 +379,7 @@ export class JobRun {
   }
 
   #onClosed({ reason }: SessionEventOf<'session_closed'>): void {
+    this.#isClosed = true
     if (this.#killing) this.#end(this.#killed())
     else if (reason === 'error') this.#end({ status: 'failed', error: 'The session failed.' })
     else if (!this.#owner.draining || reason === 'client') this.#end({ status: 'canceled' })
@@ -403,7 +408,8 @@ export class JobRun {
     this.#watchdog?.cancel()
     this.#killing?.grace.cancel()
     // closing also discards what a parked session could be woken from; ending leaves the session to be looked at
-    const ending = this.wasParked ? this.#closeParked() : sessions.end(this.sessionId)
+    const ends = this.wasParked ? () => this.#closeParked() : () => sessions.end(this.sessionId)
+    const ending = this.#isClosed && !sessions.here(this.sessionId) ? Promise.resolve() : ends()
     this.closed = ending.then(
       () => {},
       () => {},

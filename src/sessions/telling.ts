@@ -92,7 +92,9 @@ export class Telling {
     })
     const { onTurnOver, onCallCounted } = this.#observers
     const { type } = told.event
-    const hears = type === 'turn_completed' ? onTurnOver : type === 'assistant_message' ? onCallCounted : undefined
+    // what the storage has of a removal is that it was decided: the job's end is asked of it before the session is gone
+    const isOver = type === 'turn_completed' || (type === 'session_closed' && session.writer?.isDecided)
+    const hears = isOver ? onTurnOver : type === 'assistant_message' ? onCallCounted : undefined
     if (!hears || untold.length === 0) return
     const all = [...untold]
     // not inside the change that it is told of

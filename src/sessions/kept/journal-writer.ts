@@ -209,6 +209,11 @@ export class JournalWriter implements LogJournal {
     return this.#removing !== undefined || this.#state === 'stopped'
   }
 
+  /** Whether that it is removed is durable. */
+  get isDecided(): boolean {
+    return this.#isDecided
+  }
+
   /** Whether the last write failed. */
   get failing(): boolean {
     return this.#state === 'failing'
@@ -237,7 +242,11 @@ export class JournalWriter implements LogJournal {
       this.#schedule()
       throw error
     }
-    if (decision && !this.#originDue) await this.#removeAtLast(ending)
+    if (decision && !this.#originDue) {
+      // whose job it was is written first: the next process carries out what was decided, and knows nothing of what is gone
+      await new Promise(setImmediate)
+      await this.#removeAtLast(ending)
+    }
     this.#removing = undefined
     this.#stop()
   }
