@@ -16,7 +16,7 @@ interface DescribedSession {
   readonly id: string
   readonly profile: { readonly info: ProfileInfo }
   readonly createdAt: number
-  readonly permissions: { readonly size: number }
+  readonly pendingPermissions: readonly unknown[]
   readonly clients: { readonly count: number }
   readonly jobId: string | undefined
 }
@@ -189,7 +189,7 @@ export class SessionFacts {
   }
 
   info(
-    { id, profile, createdAt, permissions, clients, jobId }: DescribedSession,
+    { id, profile, createdAt, pendingPermissions, clients, jobId }: DescribedSession,
     status: SessionStatus,
     lastSeq: number,
     parked: SessionInfo['parked'],
@@ -205,7 +205,7 @@ export class SessionFacts {
       createdAt,
       lastActivityAt: this.lastActivityAt,
       lastSeq,
-      pendingPermissions: permissions.size,
+      pendingPermissions: pendingPermissions.length,
       attachedClients: clients.count,
       numTurns: this.numTurns,
       cost: this.cost,

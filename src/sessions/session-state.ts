@@ -1,4 +1,5 @@
 import type { SessionClosedReason, SessionEventBody, SessionEventOf } from '../../schemas/events.js'
+import type { PermissionRequest } from '../../schemas/permissions.js'
 import type { SessionInfo, SessionStatus } from '../../schemas/sessions.js'
 import { EVENT_TYPES } from '../engines/event-types.js'
 import type { Runner, SessionFiles, SessionRunnerConfig } from '../engines/runner.js'
@@ -12,6 +13,7 @@ import { DeferredExecutions } from './asks/deferred-executions.js'
 import { PermissionDesk, type PermissionDeskOwner } from './asks/permission-desk.js'
 import type { LogSource } from './clients/attachment.js'
 import { Clients, SessionBridge } from './clients/clients.js'
+import { stillOpen } from './kept/asleep.js'
 import type { JournaledOrigin, JournaledState, JournaledWhole, MidTurn, QueuedMessage } from './kept/journal.js'
 import type { JournalOwner } from './kept/journal-owner.js'
 import { JournalWriter } from './kept/journal-writer.js'
@@ -199,7 +201,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     if (this.#life.is === 'ended') return this.#life.as
     if (isParked) return 'parked'
     if (!this.started || (this.busy && !this.serving && this.facts.isNew)) return 'starting'
-    if (this.permissions.size > 0) return 'awaiting_approval'
+    if (this.pendingPermissions.length > 0) return 'awaiting_approval'
     return this.busy ? 'running' : 'idle'
   }
 
@@ -255,17 +257,14 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
 
   /** What is waited for, since when. */
   parkedInfo(since: number): NonNullable<SessionInfo['parked']> {
-    const permissions = this.permissions.list()
+    const permissions = this.pendingPermissions
     return { since, executions: this.executions.list(), ...(permissions.length > 0 && { permissions }) }
   }
 
   /** What a client that attaches now is told beside its place in the log. */
   snapshot() {
-    return {
-      session: this.info(),
-      pendingPermissions: this.permissions.list(),
-      pendingExecutions: this.executions.list(),
-    }
+    const { pendingPermissions, executions } = this
+    return { session: this.info(), pendingPermissions, pendingExecutions: executions.list() }
   }
 
   /** A command was accepted under this id. */
@@ -361,8 +360,9 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     return state
   }
 
-  get pendingPermissions() {
-    return this.permissions.list()
+  /** What can still be answered. */
+  get pendingPermissions(): PermissionRequest[] {
+    return stillOpen(this.permissions.list(), this.midTurn)
   }
 
   /** Present while its engine would better say no more: nobody keeps up, neither the storage nor, without one, who reads. */

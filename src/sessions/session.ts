@@ -263,10 +263,7 @@ export class Session extends SessionState {
 
   /** The request that an answer is for. @throws SG_ERR_PERMISSION_NOT_FOUND · SG_ERR_UNSUPPORTED */
   answerable(requestId: string, answer: ResolvePermissionRequest): PermissionRequest {
-    const { interrupted, waits } = this.midTurn ?? {}
-    // an interrupt that came in first denies it, with the next engine
-    const isDenied = interrupted && waits?.includes(requestId)
-    const request = isDenied ? undefined : this.permissions.get(requestId)
+    const request = this.pendingPermissions.find(({ id }) => id === requestId)
     if (!request) throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
     // an agent that cannot take a changed input must not be left to run the one that nobody allowed
     const isFixed = answer.behavior === 'allow' && this.runner?.capabilities.updatedInput === false

@@ -9,6 +9,7 @@ import { copyOf } from '../lib/json-value.js'
 import type { Listeners } from '../lib/listeners.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import type { CountedSession } from '../usage/count.js'
+import { waitedFor } from './kept/asleep.js'
 import type { JournaledSession } from './kept/journal.js'
 import type { Asked } from './kept/news.js'
 import type { OperatorLog } from './operator-log.js'
@@ -115,18 +116,13 @@ export class Telling {
   }
 
   /** What an earlier process left parked waits on, but for what was answered meanwhile. */
-  onAdopted({ id: sessionId, profile, state, news = [] }: JournaledSession): void {
+  onAdopted(left: JournaledSession): void {
     const { inbox } = this.#observers
-    const { info, midTurn, permissions = [], asked = {} } = state
+    const { id: sessionId, profile, state } = left
+    const { info, midTurn, asked = {} } = state
     if (!inbox || !midTurn) return
-    // an interrupt denies all of them, with the next engine
-    if (midTurn.interrupted || news.some(({ type }) => type === 'interrupt')) return
-    const answered = new Set(
-      [...news, ...midTurn.decisions].flatMap((one) => ('requestId' in one ? one.requestId : [])),
-    )
-    for (const request of permissions) {
-      if (answered.has(request.id) || !midTurn.waits.includes(request.id)) continue
-      const { since } = midTurn
+    const { since } = midTurn
+    for (const request of waitedFor(left).permissions) {
       const place = asked[request.id] ?? { seq: info.lastSeq, since, order: inbox.nextOrder(since) }
       inbox.onWaiting({ sessionId, profile, request, place })
     }
@@ -146,8 +142,8 @@ export class Telling {
     this.tell(session, 'session_held', { sessionId: session.id, executionId })
   }
 
-  onRestored({ id, pendingPermissions, permissions }: Session): void {
-    const asked = [...pendingPermissions, ...permissions.lost]
+  onRestored({ id, permissions }: Session): void {
+    const asked = [...permissions.list(), ...permissions.lost]
     if (asked.length === 0) return
     this.#observers.notifier?.onRestored(
       id,

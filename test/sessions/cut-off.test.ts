@@ -1,6 +1,8 @@
 import t from 'tap'
 import { UNLIMITED } from '../../src/principal.js'
+import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
 import { native, ok } from '../fixtures/parked.js'
 import type { Script } from '../fixtures/scripted-engine.js'
@@ -142,3 +144,49 @@ t.test(
     )
   },
 )
+
+for (const kept of ['a storage', 'a store of parked sessions'])
+  t.test(
+    `what an interrupt has denied is not shown as open, before an engine could tell it, with ${kept}`,
+    async (t) => {
+      let isBroken = false
+      const start: Script['start'] = (runner) => {
+        if (isBroken) throw new Error('not now')
+        runner.init()
+      }
+      const options = { script: { ...native, start }, parking: { store: new MemorySessionStore() } }
+      const buildAgain = () => buildGateway(t, options)
+      const world =
+        kept === 'a storage'
+          ? await buildJournaled(t, { script: options.script })
+          : { ...(await buildAgain()), again: buildAgain }
+      const { registry, engine, gateway } = world
+      const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 })
+      await until(() => engine.last.sent.length === 1)
+      void engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 't', input: {} })
+      await until(async () => (await registry.get(id))?.status === 'parked')
+      const [request] = (await registry.get(id))!.parked!.permissions!
+      isBroken = true
+      await registry.send(id, { type: 'interrupt' })
+      const isNotOpen = async (of: typeof registry) => {
+        const { parked, ...info } = (await of.get(id))!
+        t.match(info, { status: 'parked', pendingPermissions: 0 })
+        t.match(parked, { permissions: undefined })
+        t.equal(of.waitingRequest(id, request!.id), undefined)
+        const sink = new FakeSink()
+        const session = await of.open(id, UNLIMITED)
+        const attachment = session.attach(sink, {})
+        await until(() => sink.frames.length > 0)
+      t.match(sink.frames[0], { type: 'attached', pendingPermissions: [] })
+        session.detach(attachment)
+      }
+      await isNotOpen(registry)
+      await gateway.close()
+      const next = await world.again()
+      await isNotOpen(next.registry)
+      await next.gateway.close()
+      isBroken = false
+      const last = await world.again()
+      await until(async () => (await last.registry.get(id))?.status === 'idle', 'the turn is over')
+    },
+  )

@@ -12,7 +12,7 @@ import type { Session } from '../session.js'
 import type { SessionEntry } from '../session-table.js'
 import type { LeftSession, SessionInit } from '../session-world.js'
 import type { Telling } from '../telling.js'
-import { asleepOf, isCutOff, isMidTurn, wakesAt } from './asleep.js'
+import { asleepOf, isCutOff, isMidTurn, waitedFor, wakesAt } from './asleep.js'
 import { type DueParts, DueRemovals, DueSleepers } from './due.js'
 import {
   executionsOf,
@@ -341,10 +341,9 @@ export class Archive {
   }
 }
 
-function parkedInfo({ state: { info, midTurn, executions = [], permissions = [] } }: JournaledSession): SessionInfo {
-  const isKnown = (id: string) => midTurn!.waits.includes(id)
-  const waits = executions.filter(({ executionId }) => isKnown(executionId))
-  const asks = permissions.filter(({ id }) => isKnown(id))
-  const parked = { since: midTurn!.since, executions: waits, ...(asks.length > 0 && { permissions: asks }) }
+function parkedInfo(left: JournaledSession): SessionInfo {
+  const { info, midTurn } = left.state
+  const { executions, permissions: asks } = waitedFor(left)
+  const parked = { since: midTurn!.since, executions, ...(asks.length > 0 && { permissions: asks }) }
   return { ...info, status: 'parked', pendingPermissions: asks.length, parked }
 }

@@ -13,6 +13,24 @@ export const isMidTurn = ({
 /** Whether something came in that no engine has heard of: outside of a turn nothing else may be left of what was waited for. */
 const hasUntold = ({ results, decisions }: MidTurn): boolean => [...results, ...decisions].some(({ told }) => !told)
 
+/** Without what an interrupt has denied that came in while its session was parked: its next engine tells that. */
+export const stillOpen = <T extends { id: string }>(requests: T[], midTurn: MidTurn | undefined): T[] =>
+  midTurn?.interrupted ? requests.filter(({ id }) => !midTurn.waits.includes(id)) : requests
+
+/** What a session in the middle of a turn still waits for: what came in is told by its next engine, and so is what an interrupt denies. */
+export function waitedFor({ state: { midTurn, executions = [], permissions = [] }, news = [] }: JournaledSession) {
+  const { waits = [], results = [], decisions = [], interrupted } = midTurn ?? {}
+  const cameIn = [...news, ...results, ...decisions].flatMap((one) =>
+    'executionId' in one ? one.executionId : 'requestId' in one ? one.requestId : [],
+  )
+  const isWaiting = (id: string) => waits.includes(id) && !cameIn.includes(id)
+  const isDenied = interrupted || news.some(({ type }) => type === 'interrupt')
+  return {
+    executions: executions.filter(({ executionId }) => isWaiting(executionId)),
+    permissions: isDenied ? [] : permissions.filter(({ id }) => isWaiting(id)),
+  }
+}
+
 /** Whether the process ended in the middle of something. */
 export const isCutOff = ({ state, news }: Pick<JournaledSession, 'state' | 'news'>): boolean =>
   state.info.status !== 'idle' ||

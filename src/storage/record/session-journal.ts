@@ -226,7 +226,8 @@ function takeIn(record: ParkedSessionRecord, news: News): void {
       return
   }
   record.hasNews = true
-  const { info, executions, permissions } = record
+  const { info, executions } = record
+  const permissions = record.interrupted ? [] : record.permissions
   if (info.parked)
     info.parked = { since: info.parked.since, executions, ...(permissions.length > 0 && { permissions }) }
   info.pendingPermissions = permissions.length
