@@ -9,9 +9,10 @@ const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'
 
 const AFTER_HELP = `
 Getting started:
-  session-gateway init       writes ${DEFAULT_FILE} with a fresh token
-  session-gateway            serves it
-  session-gateway run "…"    starts a session on a gateway that is served
+  session-gateway init                       writes ${DEFAULT_FILE} with a fresh token
+  session-gateway                            serves it
+  session-gateway login --token "$TOKEN"     keeps that token for the commands that ask a gateway
+  session-gateway run --cwd workspace "…"    starts a session in the folder that init made
 
 Exit codes of the gateway itself:
   0  stopped, or everything is in order

@@ -17,5 +17,10 @@ Your token, shown this once; the file has only its SHA-256:
 Next:
 
   ${run}${config}
+
+and once it listens, in a terminal that has that token in $TOKEN, too:
+
+  ${run} login --token "$TOKEN"
+  ${run} run --cwd ${shellWord(shortPath(workspace))} "Please write a report."
 `)
 }

@@ -123,7 +123,7 @@ function explainRefusal(
     }
   if (status === 401)
     return {
-      message: `${detail}\nName a token with --token, SESSION_GATEWAY_TOKEN or session-gateway login.`,
+      message: `${detail}\nName a token that this gateway takes with --token, SESSION_GATEWAY_TOKEN or session-gateway login.`,
       exitCode: EXIT.denied,
     }
   if (code === 'SG_ERR_PROFILE_REQUIRED')
@@ -131,6 +131,9 @@ function explainRefusal(
       message: 'Several profiles are declared: name one with --profile. See them: session-gateway profiles ls',
       exitCode: EXIT.usage,
     }
+  // most often the folder where somebody happens to stand
+  if (code === 'SG_ERR_CWD_FORBIDDEN' && command?.options.some(({ long }) => long === '--cwd'))
+    return { message: `${detail}\nName a directory inside its allowedCwdRoots with --cwd.`, exitCode: EXIT.denied }
   if (code === NO_PATH) return { message: `${detail}\n${BASE_PATH}`, exitCode: EXIT.failed }
   const exitCode = status === 403 ? EXIT.denied : status === 400 ? EXIT.usage : EXIT.failed
   const message = `${detail}${fields}`

@@ -28,5 +28,6 @@ export function greeting(config: EffectiveConfig, url: string, authenticates: bo
     ? 'Callers need a token; put yours into $TOKEN.'
     : 'No authentication: everybody on this machine is let in, nobody else.'
   const commands = firstCommands(config, url, authenticates).replace(/^/gm, '  ')
-  return `\nsession-gateway listens on ${url}\n${door}\n\nCreate a session and watch it (Ctrl+C leaves; the session goes on):\n\n${commands}\n\n`
+  const page = config.console === false ? '' : `For people, in a browser: ${url}/console/\n`
+  return `\nsession-gateway listens on ${url}\n${door}\n${page}\nCreate a session and watch it (Ctrl+C leaves; the session goes on):\n\n${commands}\n\n`
 }

@@ -177,6 +177,7 @@ t.test('init writes once, shows the token once, and what comes next', async (t) 
   const token = /export TOKEN=(sgw_\S+)/.exec(stdout)?.[1] ?? ''
   t.match(readFileSync(join(cwd, 'gateway.json'), 'utf8'), hashToken(token))
   t.match(stdout, /Next:\n\n {2}session-gateway\n/)
+  t.match(stdout, /\n {2}session-gateway login --token "\$TOKEN"\n {2}session-gateway run --cwd workspace "/)
   t.match(await run(t, ['check'], {}, cwd), { code: 0 })
   const again = await run(t, ['init'], {}, cwd)
   t.match(again, { code: 2, stdout: '', stderr: /gateway\.json: there is a file already/ })

@@ -6,7 +6,7 @@ import type { ConfigError } from '../../src/daemon/config-problem.js'
 import { prepareServer, start } from '../../src/daemon/daemon.js'
 import { isLoopbackHost } from '../../src/daemon/listen-rules.js'
 import { type EffectiveConfig, loadConfig } from '../../src/daemon/load-config.js'
-import { firstCommands } from '../../src/daemon/next-steps.js'
+import { firstCommands, greeting } from '../../src/daemon/next-steps.js'
 import { redactConfig, secretsOf } from '../../src/daemon/redact.js'
 import { hashToken } from '../../src/daemon/tokens.js'
 import { EXPIRED_TLS, NODE_TLS, STRANGERS_TLS } from '../fixtures/tls.js'
@@ -160,6 +160,8 @@ t.test('the first commands are words that a shell takes as they are', async (t) 
   t.match(commands, '"profile":"demo"')
   t.match(commands, '-H "authorization: Bearer $TOKEN"')
   t.notMatch(firstCommands(loaded.config, 'http://h/v1', false), 'TOKEN')
+  t.match(greeting(loaded.config, 'http://h/v1', true), 'in a browser: http://h/v1/console/\n')
+  t.notMatch(greeting({ ...loaded.config, console: false }, 'http://h/v1', true), 'browser')
 })
 
 t.test('the configuration is shown without its secrets', async (t) => {
