@@ -100,7 +100,8 @@ export function httpReference(openapi, asyncapi, errors) {
 
 An overview of [openapi.json](../schemas/openapi.json) and [asyncapi.json](../schemas/asyncapi.json), which have every shape. All paths stand under
 \`basePath\` and behind \`authenticate\`; job and queue routes are there with \`queue\`, managing profiles with \`profileStore\`. On the daemon, outside
-\`basePath\`: \`GET /healthz\`, \`GET /readyz\` and, behind \`authenticate\`, \`GET /metrics\`.
+\`basePath\`: \`GET /healthz\`, \`GET /readyz\` and, behind \`authenticate\`, \`GET /metrics\`. How people sign in to the console is in
+[The console](console.md#signing-in).
 
 Lists take \`limit\` and \`cursor\`; a further page is announced in \`Link: <…>; rel="next"\`, and a cursor stays good over a restart. Times are epoch
 milliseconds, money is US dollars, what is unknown is absent.
