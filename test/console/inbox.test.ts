@@ -141,7 +141,8 @@ t.test('an answer that fails while another kind is looked at says so', { skip },
   await isSent
   const read = page.waitForResponse(/inbox\?kind=question/)
   await page.getByRole('radio', { name: 'Questions' }).check()
-  await (await read).finished()
+  await read
+  await allAnswered(page, 1)
   await row(page, 'npm test').getByText('Sending: allow').waitFor()
   t.equal(await page.getByRole('button', { name: /^Hide/ }).count(), 0)
   fail()

@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { deferred } from '../../src/lib/deferred.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import {
+  allAnswered,
   axe,
   buildConsole,
   closeBrowserAfter,
@@ -165,7 +166,8 @@ t.test('who answered is looked for by nobody who has left the inbox', { skip }, 
   )
   const told = page.waitForResponse('**/v1/sessions/*/events?*')
   left.resolve()
-  await (await told).finished()
+  await told
+  await allAnswered(page)
   // what is done with an answer is done in the turns after it
   await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))')
   t.notOk(await page.evaluate('waits.includes(1000)'))
