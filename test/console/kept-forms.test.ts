@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Authenticate } from '../../src/options.js'
-import { buildServer } from '../fixtures/build.js'
+import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { buildConsole, TOKENS } from '../fixtures/console.js'
 import {
   buildConsole as build,
@@ -125,4 +125,35 @@ t.test('a browser that lets pages keep nothing at all shows the screens all the 
   await page.getByText('Nothing waits for you').or(page.locator('.notice-bad')).first().waitFor()
   t.match(await page.locator('main').innerText(), /Nothing waits for you/)
   t.strictSame(complaints, [])
+})
+
+t.test('an answer that is half written is there after a reload, until it is taken', { skip }, async (t) => {
+  const { url, call, engine } = await buildServer(t, { console: true, script: {}, allowUnauthenticated: true })
+  const asks = async (toolName: string, input: Record<string, unknown>) => {
+    const request = { cwd: SOME_CWD, profile: 'scripted', approvalTimeoutMs: 0 }
+    const { json } = await call('POST', '/sessions', request)
+    const answer = engine.last.host.requestPermission({ toolName, toolUseId: 't', input })
+    const { page } = await openConsole(t, `${url}/v1/console/`, { at: `sessions/${json.id}` })
+    return { page, answer, kept: () => page.evaluate('sessionStorage.getItem("session-gateway.draft.answers")') }
+  }
+  const approval = await asks('Bash', { command: 'npm test' })
+  const opens = () => approval.page.getByRole('button', { name: 'Deny…' }).click()
+  const reason = approval.page.getByRole('textbox', { name: 'Reason' })
+  await opens()
+  await reason.fill('Not on a Fri')
+  await approval.page.reload()
+  await opens()
+  t.equal(await reason.inputValue(), 'Not on a Fri')
+  t.match(await approval.kept(), /Not on a Fri/)
+  await reason.press('Enter')
+  t.match(await approval.answer, { behavior: 'deny', message: 'Not on a Fri' })
+  await reason.waitFor({ state: 'detached' })
+  await until(async () => (await approval.kept()) === null, 'what was said is kept no more')
+  const questions = [{ question: 'Which colour?', options: [{ label: 'Blue' }, { label: 'Green' }] }]
+  const { page } = await asks('AskUserQuestion', { questions })
+  const own = page.locator('.own-words input')
+  await own.fill('Something like tur')
+  await page.reload()
+  await own.waitFor()
+  t.equal(await own.inputValue(), 'Something like tur')
 })

@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals'
 import type { Answer, PermissionRequest } from '../../../client/index.js'
-import { draftOf } from '../model/drafts.js'
 import { questionsOf } from '../model/questions.js'
 import '../styles/answer.css'
+import { noteDraft } from '../state/drafts.js'
 import { texts } from '../texts.js'
 import { Deny, useFocusBack } from './answer/deny.js'
 import { InputEditor } from './answer/editor.js'
@@ -111,7 +111,7 @@ function Approval({ request, waits, onAnswer, onWriting }: ApprovalProps) {
           waits={waits}
           onClose={close}
           onAllow={(updatedInput) => {
-            draftOf(request.id).input = updatedInput
+            noteDraft(request.id, { input: updatedInput })
             close()
             onAnswer(updatedInput ? { behavior: 'allow', updatedInput } : 'allow')
           }}

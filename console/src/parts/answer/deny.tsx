@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { RefObject } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { ResolvePermissionRequest } from '../../../../client/index.js'
-import { draftOf } from '../../model/drafts.js'
+import { draftOf, noteDraft } from '../../state/drafts.js'
 import { texts } from '../../texts.js'
 import { Field } from '../field.js'
 import { Settled } from './writing.js'
@@ -38,7 +38,7 @@ export function Deny({
       ...(message && { message }),
       ...(interrupts.value && { interrupt: true }),
     }
-    if (requestId !== undefined) draftOf(requestId).denial = denial
+    if (requestId !== undefined) noteDraft(requestId, { denial })
     return denial
   }
   const deny = (): void => {

@@ -1,7 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import type { PermissionRequest } from '../../../../client/index.js'
-import { draftOf } from '../../model/drafts.js'
 import {
   type FieldProblem,
   type FormField,
@@ -13,6 +12,7 @@ import {
 } from '../../model/input-form.js'
 import { parsedObject, wholeJson } from '../../model/json.js'
 import { visibleLine } from '../../model/visible.js'
+import { draftOf, noteDraft } from '../../state/drafts.js'
 import { useKeeping } from '../../state/kept.js'
 import { texts } from '../../texts.js'
 import { Dialog } from '../dialog.js'
@@ -54,7 +54,7 @@ export function InputEditor({
   const text = useSignal(begun?.text ?? wholeJson(edited))
   // also what cannot be sent yet: whoever closes this finds it as it was
   useKeeping(() => {
-    draftOf(id).editing = { way: way.value, values: values.value, text: text.value }
+    noteDraft(id, { editing: { way: way.value, values: values.value, text: text.value } })
   })
   const problems = useSignal<ReadonlyMap<string, FieldProblem>>(new Map())
   const jsonProblem = useSignal<string | undefined>(undefined)

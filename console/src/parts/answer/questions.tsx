@@ -2,8 +2,8 @@ import { useSignal } from '@preact/signals'
 import { useId, useLayoutEffect } from 'preact/hooks'
 import type { Answer } from '../../../../client/index.js'
 import { answersFrom, type Choice, NOTHING, toggled, written } from '../../model/choices.js'
-import { draftOf } from '../../model/drafts.js'
 import type { Question } from '../../model/questions.js'
+import { draftOf, noteDraft } from '../../state/drafts.js'
 import { texts } from '../../texts.js'
 import { Line, Text } from '../untrusted.js'
 import { Deny, useFocusBack } from './deny.js'
@@ -38,7 +38,7 @@ export function Questions({
   }, [waits])
   const choose = (at: number, choice: Choice): void => {
     choices.value = choices.value.map((one, place) => (place === at ? choice : one))
-    draftOf(requestId).choices = choices.value
+    noteDraft(requestId, { choices: choices.value })
     missing.value = missing.value.filter((place) => place !== at)
   }
   const submit = (): void => {

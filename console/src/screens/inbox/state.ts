@@ -25,6 +25,7 @@ import {
 } from '../../model/inbox.js'
 import { newId } from '../../model/new-id.js'
 import { gatewayNow } from '../../state/clock.js'
+import { forgetDraft } from '../../state/drafts.js'
 import { feedBack, feedLink, waiting } from '../../state/feed.js'
 import { isUnauthorized } from '../../state/me.js'
 import { Rereading } from '../../state/reread.js'
@@ -192,6 +193,7 @@ export class InboxState {
         const key = keyOf(result.sessionId, result.requestId)
         const fate = fateOf(result, behavior)
         if (fate.state !== 'waiting') this.#meanwhile.add(key)
+        if (fate.state === 'mine') forgetDraft(result.requestId)
         entriesNow = withFate(entriesNow, key, fate)
       }
       this.#set(entriesNow)

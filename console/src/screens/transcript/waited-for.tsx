@@ -7,6 +7,7 @@ import { focusDrawn, hasKeyFocus } from '../../parts/key-focus.js'
 import { Failure } from '../../parts/notice.js'
 import { Time } from '../../parts/time.js'
 import { Line } from '../../parts/untrusted.js'
+import { forgetDraft } from '../../state/drafts.js'
 import { texts } from '../../texts.js'
 import type { TranscriptState } from './state.js'
 
@@ -73,6 +74,7 @@ function Asked({ request, state, isSettled, onWriting }: AskedProps) {
     error.value = undefined
     try {
       await state.handle.answer(request.id, given)
+      forgetDraft(request.id)
     } catch (failure) {
       error.value = failure
     } finally {
