@@ -127,7 +127,7 @@ export async function existing(file: string): Promise<string> {
         `This account may not look for ${resolve(file)}: be the one that the gateway runs as.`,
       )
   }
-  throw new StorageError('ENOENT', `There is no database ${resolve(file)}.`)
+  throw new StorageError('ENOENT', `There is no database ${resolve(file)}. A gateway makes it at its first start.`)
 }
 
 async function sync(path: string): Promise<void> {
