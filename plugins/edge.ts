@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
+import { hostOf } from './http-versions.js'
 import { ownOrigins } from './origins.js'
 import { isUpgrade } from './upgrades.js'
 
@@ -19,7 +20,7 @@ export function guardHost(scope: FastifyInstance, { options }: Gateway): void {
   scope.addHook('onRequest', (request, _reply, done) => {
     // judged by the node that it came to first
     if (request.hop) return done()
-    const host = request.raw.headers.host?.toLowerCase() ?? ''
+    const host = hostOf(request.raw)?.toLowerCase() ?? ''
     const isAllowed = allowed.has(host) || allowed.has(withoutPort(host))
     done(isAllowed ? undefined : new GatewayError('SG_ERR_HOST_REFUSED'))
   })

@@ -10,6 +10,7 @@ import { unavailable } from '../src/lib/patience.js'
 import type { ClusterNode } from '../src/storage/cluster.js'
 import { stays } from './connections.js'
 import { clientOf } from './hops.js'
+import { announcesBody, breakOff, isGone, saysClose, writeHeadOf } from './http-versions.js'
 import { ReplayableBody } from './replayable-body.js'
 import type { Splices } from './splices.js'
 import { isUpgrade, ownUpgrades, readAhead } from './upgrades.js'
@@ -70,9 +71,13 @@ export function forwardToOwner(scope: FastifyInstance, { host, gateway, splices 
       )
       return
     }
-    new Forwarding({ host, cluster, splices, request, reply, target, maxBodyBytes }).run().then(
+    const forwarding = new Forwarding({ host, cluster, splices, request, reply, target, maxBodyBytes })
+    forwarding.run().then(
       (isHere) => isHere && done(),
-      (error) => done(refusalOf(error)),
+      (error) => {
+        forwarding.end()
+        done(refusalOf(error))
+      },
     )
   })
 }
@@ -128,7 +133,7 @@ class Forwarding {
     const { cluster, target, request, reply } = this.#parts
     for (const isLast of [false, true]) {
       const place = await cluster.where(target)
-      if (reply.raw.destroyed) return false
+      if (isGone(reply.raw)) return false
       if (place === 'here' && !this.#body.isTouched) return true
       // what was read of it already comes back as a request of its own
       const node = place === 'here' ? cluster.itself() : place
@@ -150,11 +155,16 @@ class Forwarding {
     throw new GatewayError('SG_ERR_NODE_UNREACHABLE', { retryAfterS: RETRY_AFTER_S, cause, ...detail })
   }
 
+  /** Nobody is asked any more. A body that nobody reads would hold its stream of an HTTP/2 connection for as long as that lasts. */
+  end(): void {
+    this.#body.settle()
+  }
+
   /** The owner would refuse it and hang up, in the midst of what is still being sent. */
   #assertSize(bytes: number): void {
     const { reply, maxBodyBytes } = this.#parts
     if (bytes <= maxBodyBytes) return
-    reply.header('connection', 'close')
+    if (saysClose(reply.raw)) reply.header('connection', 'close')
     throw new GatewayError('SG_ERR_BODY_TOO_LARGE')
   }
 
@@ -207,7 +217,10 @@ class Forwarding {
   #framing(): string[] {
     const { request } = this.#parts
     if (isUpgrade(request)) return ['connection', 'Upgrade', 'upgrade', 'websocket']
-    return request.headers['transfer-encoding'] === undefined ? [] : ['transfer-encoding', 'chunked']
+    if (request.headers['content-length'] !== undefined) return []
+    if (announcesBody(request.raw)) return ['transfer-encoding', 'chunked']
+    // else Node would announce one
+    return REPEATABLE.has(request.method) ? [] : ['content-length', '0']
   }
 
   /** Nothing is read of the body before there is somebody to read it. */
@@ -228,12 +241,12 @@ class Forwarding {
     const headers = endToEnd(answer.rawHeaders, connection)
     // a body that nobody reads on does not hold up the next request
     const isOver = isUpgrade(request) || (!this.#body.isSent && /\bclose\b/i.test(connection ?? ''))
-    if (isOver) headers.push('connection', 'close')
-    raw.writeHead(answer.statusCode ?? 502, answer.statusMessage, headers as never)
+    if (isOver && saysClose(raw)) headers.push('connection', 'close')
+    writeHeadOf(raw, answer.statusCode ?? 502, answer.statusMessage ?? '', headers)
     if (answer.headers['content-length'] === undefined) raw.flushHeaders()
-    answer.once('error', () => raw.destroy())
-    answer.once('aborted', () => raw.destroy())
-    asked.on('error', () => raw.destroy())
+    answer.once('error', () => breakOff(raw))
+    answer.once('aborted', () => breakOff(raw))
+    asked.on('error', () => breakOff(raw))
     answer.pipe(raw)
   }
 

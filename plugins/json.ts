@@ -1,12 +1,12 @@
 import { isUtf8 } from 'node:buffer'
-import type { Http2ServerRequest } from 'node:http2'
 import selectSerializer from '@fastify/fast-json-stringify-compiler'
 import { KindGuard, type TObject, type TSchema } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
-import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler, FastifySerializerCompiler } from 'fastify'
+import type { FastifyInstance, FastifySchemaCompiler, FastifySerializerCompiler } from 'fastify'
 import { GatewayError } from '../src/errors.js'
 import { parseJson } from '../src/lib/json-depth.js'
 import { refusalOf } from '../src/lib/validation.js'
+import { announcesBody } from './http-versions.js'
 
 const NOT_UTF8 = 'The body is not UTF-8. Send the JSON as UTF-8.'
 const NOT_ENCODED = 'Send the body as it is, without a Content-Encoding.'
@@ -16,7 +16,7 @@ export function parseJsonBodies(scope: FastifyInstance, maxBodyBytes: number): v
   scope.removeAllContentTypeParsers()
   scope.addHook('preParsing', (request, _reply, _payload, done) => {
     const { 'content-encoding': encoding } = request.headers
-    const isEncoded = encoding !== undefined && !/^(?:identity)?$/i.test(encoding.trim()) && hasBody(request)
+    const isEncoded = encoding !== undefined && !/^(?:identity)?$/i.test(encoding.trim()) && announcesBody(request.raw)
     done(isEncoded ? new GatewayError('SG_ERR_UNSUPPORTED_MEDIA_TYPE', { detail: NOT_ENCODED }) : null)
   })
   scope.addContentTypeParser(
@@ -37,12 +37,6 @@ export function parseJsonBodies(scope: FastifyInstance, maxBodyBytes: number): v
       }
     },
   )
-}
-
-/** HTTP/2 frames a body without a header that announces it. */
-function hasBody({ headers, raw }: FastifyRequest): boolean {
-  if (raw.httpVersionMajor >= 2) return !(raw as unknown as Http2ServerRequest).stream.endAfterHeaders
-  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
 }
 
 /**

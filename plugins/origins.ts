@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { Gateway } from '../src/gateway.js'
+import { hostOf } from './http-versions.js'
 
 /** Whether a request comes from a page of this gateway: of the host that it was sent to, or of the one that people know it under. */
 export type IsOwnOrigin = (request: FastifyRequest) => boolean
@@ -7,7 +8,7 @@ export type IsOwnOrigin = (request: FastifyRequest) => boolean
 export function ownOrigins({ options }: Gateway): IsOwnOrigin {
   const { publicUrl } = options.notifications ?? {}
   const known = publicUrl !== undefined && URL.canParse(publicUrl) ? new URL(publicUrl).origin : undefined
-  return ({ headers: { origin, host } }) => origin !== undefined && (origin === known || isOwn(origin, host))
+  return ({ raw, headers: { origin } }) => origin !== undefined && (origin === known || isOwn(origin, hostOf(raw)))
 }
 
 /** `null`, and what is no web origin, is nobody's. */

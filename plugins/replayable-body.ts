@@ -1,12 +1,13 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
+import { announcesBody } from './http-versions.js'
 
 /** So much is kept until somebody has begun to answer: most bodies are smaller, and may go to another node after all. */
 const KEPT_BYTES = 64 * 1024
 
 /** The body of a request on its way to another node: passed on as it comes, and little enough of it can be sent once more. */
 export class ReplayableBody {
-  readonly isEmpty: boolean
   readonly #source: IncomingMessage
+  readonly #isNone: boolean
   #kept: Buffer[] = []
   #bytes = 0
   #isSettled = false
@@ -16,9 +17,13 @@ export class ReplayableBody {
   #hasEnded = false
 
   constructor(source: IncomingMessage) {
-    const { 'content-length': length, 'transfer-encoding': encoding } = source.headers
-    this.isEmpty = encoding === undefined && (length === undefined || Number(length) === 0)
     this.#source = source
+    this.#isNone = !announcesBody(source)
+  }
+
+  /** Whether nothing comes, or came, of it. */
+  get isEmpty(): boolean {
+    return this.#isNone || (this.#hasEnded && this.#bytes === 0)
   }
 
   /** So much of it has come. */
@@ -71,10 +76,12 @@ export class ReplayableBody {
   settle(): void {
     this.#isSettled = true
     this.#kept = []
-    this.#target?.once('close', () => {
+    const drop = () => {
       this.#target = undefined
       this.#source.resume()
-    })
+    }
+    if (this.#target) this.#target.once('close', drop)
+    else if (this.#isTouched) drop()
   }
 
   #pass(chunk: Buffer): void {

@@ -7,6 +7,7 @@ import type { Clock, Timer } from '../src/lib/clock.js'
 import type { LogSlice } from '../src/sessions/log/event-log.js'
 import { encodeTextFrame } from '../src/sessions/log/log-segments.js'
 import { corsHeaders } from './cors.js'
+import { isGone } from './http-versions.js'
 import { expectBadFrames, sayWhyItCloses } from './sockets.js'
 
 /** A frame that is text already, and an id that a client of an event stream can come back with. */
@@ -153,7 +154,7 @@ class EventStreamWire implements Wire {
       onGone()
     }
     // who went while they were let in goes once more: whoever opens this cannot hear of it yet
-    if (this.#raw.destroyed) setImmediate(gone)
+    if (isGone(this.#raw)) setImmediate(gone)
     else this.#raw.on('close', gone)
     if (onDrain) this.#raw.on('drain', onDrain)
     this.#raw.on('error', (error) => request.log.debug({ err: error }, 'event stream error'))

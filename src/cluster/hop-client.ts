@@ -31,17 +31,26 @@ const HOP_BY_HOP = new Set([
 /** Of the whole message, whatever its `Connection` says: without its length the body would be read as the next request. */
 const NEVER_DROPPED = new Set(['content-length', 'content-type', 'host', 'authorization', 'cookie', 'idempotency-key'])
 
-/** What goes on as it is, in the order and spelling in which it came. */
+/** The Host of HTTP/2. What else begins so is for the frame alone, and no HTTP/1 can name it. */
+const AUTHORITY = ':authority'
+
+/** What goes on as it is, in the order and spelling in which it came; as HTTP/1 has it, whatever it came by. */
 export function endToEnd(rawHeaders: readonly string[], connection = ''): string[] {
   const named = new Set(connection.split(',').map((name) => name.trim().toLowerCase()))
   for (const name of NEVER_DROPPED) named.delete(name)
   const kept: string[] = []
+  let authority: string | undefined
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]!.toLowerCase()
-    if (!HOP_BY_HOP.has(name) && !named.has(name)) kept.push(rawHeaders[at]!, rawHeaders[at + 1]!)
+    if (name === AUTHORITY) authority = rawHeaders[at + 1]!
+    else if (!name.startsWith(':') && !HOP_BY_HOP.has(name) && !named.has(name))
+      kept.push(rawHeaders[at]!, rawHeaders[at + 1]!)
   }
-  return kept
+  return authority === undefined ? kept : [...without('host', kept), 'host', authority]
 }
+
+const without = (name: string, headers: readonly string[]): string[] =>
+  headers.filter((_, at) => headers[at - (at % 2)]!.toLowerCase() !== name)
 
 export interface HopClientOptions {
   /** Signs. */
@@ -80,6 +89,8 @@ export class HopClient {
       path: message.path,
       headers: [
         ...headers,
+        // who speaks HTTP/1.0 or HTTP/2 may name none
+        ...(headers.some((name, at) => at % 2 === 0 && name.toLowerCase() === 'host') ? [] : ['host', url.host]),
         ...[HOP_HEADER, signature],
         ...(otherSecret === undefined ? [] : [OTHER_HOP_HEADER, signHopAgain(otherSecret, signature, message)]),
         ...(message.client === undefined ? [] : [CLIENT_HEADER, message.client]),
@@ -108,10 +119,7 @@ export class HopClient {
     const given = Object.entries(headers).flatMap(([name, value]) =>
       value === undefined ? [] : [value].flat().flatMap((one) => [name.toLowerCase(), one]),
     )
-    const raw = endToEnd(given, single(headers.connection)).filter(
-      (_, at, all) => all[at - (at % 2)] !== 'content-length' && all[at - (at % 2)] !== 'accept-encoding',
-    )
-    if (!raw.some((name, at) => at % 2 === 0 && name === 'host')) raw.push('host', new URL(node.url).host)
+    const raw = without('accept-encoding', without('content-length', endToEnd(given, single(headers.connection))))
     raw.push('content-length', String(body === undefined ? 0 : Buffer.byteLength(body)))
     const { authorization, cookie } = headers
     const message = { method, path, authorization: single(authorization), cookie: single(cookie), client }
