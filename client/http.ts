@@ -179,15 +179,18 @@ function checkPath(path: string): void {
 
 /** An empty body is undefined; one that is cut off rejects. */
 export async function readJson(response: Response, heard: () => void): Promise<unknown> {
-  const text = await (await readBlob(response, heard)).text()
+  const text = await (hasStream(response) ? (await readBlob(response, heard)).text() : response.text())
   return text ? JSON.parse(text) : undefined
 }
 
+/** A fetch of the host's own may have none, or one of another kind, as node-fetch and React Native do. */
+const hasStream = (response: Response): response is Response & { body: NonNullable<Response['body']> } =>
+  typeof response.body?.pipeThrough === 'function'
+
 /** However long it takes, while some of it comes. */
 export function readBlob(response: Response, heard: () => void): Promise<Blob> {
+  if (!hasStream(response)) return response.blob()
   const { body, headers } = response
-  // a fetch of the host's own may have no streams
-  if (!body) return response.blob()
   const transform = (part: Uint8Array, to: TransformStreamDefaultController<Uint8Array>) => {
     heard()
     to.enqueue(part)

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import t from 'tap'
 import { type ClientOptions, clientOn } from '../../client/client.js'
 import { createClient } from '../../client/index.js'
@@ -124,6 +125,24 @@ t.test('what stands between may have codes of its own: only the catalogue is the
     await t.rejects(run(w, w.client.sessions.get('s1')), { status: 401, code: 'SG_CLIENT_UNREACHABLE', message })
   }
 })
+
+t.test(
+  'an answer is read also from a fetch that has streams of another kind, and texts that come from no Blob',
+  async (t) => {
+    const w = world()
+    const own = (text: string, body: unknown) =>
+      Object.defineProperties(new Response(text, { headers: { 'content-type': 'application/json' } }), {
+        body: { value: body },
+        blob: { value: async () => ({ size: text.length }) },
+      })
+    for (const body of [null, Readable.from(['{}'])]) {
+      w.answer = () => own('{"id":"s1"}', body)
+      t.match(await run(w, w.client.sessions.get('s1')), { id: 's1' })
+      w.answer = () => own('[{"id":"s1"}]', body)
+      t.match(await run(w, w.client.sessions.list().toArray()), [{ id: 's1' }])
+    }
+  },
+)
 
 t.test('a file is read whole also from a fetch that has no streams', async (t) => {
   const w = world()
