@@ -68,8 +68,12 @@ export async function recover({
       attempts.takeUp(record, graceMs, unseen.get(id), canceled.has(id))
     }
   for (const session of sessions.unended()) {
-    if (session.jobId === undefined || attempts.follows(session.id) || !(await getJob(adapter, session.jobId))) continue
+    if (session.jobId === undefined || attempts.follows(session.id)) continue
+    const job = await getJob(adapter, session.jobId)
     // one that the adapter does not know may have been forgotten by it: its session goes on like any other
+    if (!job) continue
+    // it was another node's that ran no jobs, and its job is taken up next
+    if (shared && job.info.status === 'parked' && job.info.sessionId === session.id) continue
     // one that nothing could wake stays to be looked at; that of an attempt that has just failed is being ended by then
     const ending = session.status === 'parked' ? sessions.close(session.id) : sessions.end(session.id)
     await ending

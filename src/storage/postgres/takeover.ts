@@ -1,3 +1,4 @@
+import { tried } from '../../lib/tried.js'
 import type { Taken } from '../cluster.js'
 import { AS_LOGIN, Link, type LinkOptions } from './link.js'
 import type { Neighbour } from './membership.js'
@@ -14,6 +15,11 @@ const TAKE = 'SELECT @take_over_4($1, $2, $3, $4, $5) AS taken'
  */
 const LEAVE_JOBS = `UPDATE @jobs SET owner = 0 WHERE owner = $1 AND status IN ('running', 'parked')`
 const LEAVE_TOLD = 'UPDATE @deliveries SET owner = 0 WHERE owner = $1 AND lane IN (SELECT id FROM @jobs)'
+const PARKED = `SELECT id, info FROM @jobs WHERE owner = $1 AND status = 'parked' AND id IN (SELECT json_array_elements_text($2::json))`
+/** Of a node that runs them: a session that another one took for want of such a node goes on there. Who takes that over finds both. */
+const LEAVE_PARTED = `UPDATE @jobs SET owner = 0 WHERE owner = $1 AND status = 'parked' AND id IN (
+  SELECT job FROM json_to_recordset($2::json) AS parked (job text, session text) JOIN @sessions AS s ON s.id = session
+  JOIN @members AS m ON m.n = s.owner WHERE m.n <> $1)`
 /** One that was stopped in the middle of a batch, or is cut off, has what it sent so far open until somebody ends it. */
 const END_BATCH = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE pid = $1 AND usename = current_user AND datname = current_database()
@@ -144,6 +150,25 @@ export class TakeOver {
 
   /** @returns whether it was this one that took it */
   async #take(link: Link, victim: Victim, isKnownDead: boolean): Promise<boolean> {
+    const taken = await this.#takeAll(link, victim, isKnownDead)
+    if (taken === null) return false
+    if (this.#runsJobs) await this.#leaveParted(link, (JSON.parse(taken) as Taken).jobIds)
+    return true
+  }
+
+  /** What is left is not told as taken: whoever is told reads what is this one's. */
+  async #leaveParted(link: Link, jobIds: readonly string[]): Promise<void> {
+    if (jobIds.length === 0) return
+    const [rows] = await link.run([statement(PARKED, this.#me, JSON.stringify(jobIds))])
+    const parked = rows!.flatMap(({ id, info }) => {
+      const session: unknown = tried(() => JSON.parse(info as string))?.sessionId
+      return typeof session === 'string' ? { job: id, session } : []
+    })
+    if (parked.length > 0) await link.run([statement(LEAVE_PARTED, this.#me, JSON.stringify(parked))])
+  }
+
+  /** @returns what was taken, as JSON; null when another one has */
+  async #takeAll(link: Link, victim: Victim, isKnownDead: boolean): Promise<string | null> {
     const waitMs = Math.ceil(this.#leaseMs / 4)
     const n = victim?.n ?? null
     const take = [
@@ -152,14 +177,14 @@ export class TakeOver {
     ]
     try {
       const [rows] = await link.run(take)
-      return rows![0]!.taken !== null
+      return rows![0]!.taken as string | null
     } catch (error) {
       if (!(error instanceof StatementError) || error.error.code !== LOCKED) throw error
       const [backends] = await link.run([statement(BACKEND_OF, n)])
       for (const { backend } of backends!)
         await link.run([statement(AS_LOGIN), statement(END_BATCH, backend as number, waitMs / 2)])
       const [rows] = await link.run(take)
-      return rows![0]!.taken !== null
+      return rows![0]!.taken as string | null
     }
   }
 

@@ -1,0 +1,54 @@
+import t, { type Test } from 'tap'
+import { providerEngine } from '../../src/engines/provider/index.js'
+import { SOME_CWD, until } from '../fixtures/build.js'
+import { clusterOf, type TestNode } from '../fixtures/cluster.js'
+import { hasPostgres } from '../storage/postgres-world.js'
+
+/** Deferred, so that the job is parked. */
+const CALL = { tools: [{ tool: 'lookup', input: {} }] }
+const RESULT = { status: 'ok', output: { type: 'text', value: 'found' } }
+
+if (hasPostgres())
+  for (const isAnswered of [false, true])
+    t.test(
+      `a parked job whose session a node without a queue took is over as its turn is, once that node has left, answered ${isAnswered ? 'before' : 'after'} there is one with a queue`,
+      async (t: Test) => {
+        const lookup = { name: 'lookup', description: 'Looks something up.', inputSchema: { type: 'object' } }
+        const engine = {
+          leaseMs: 3_000,
+          profiles: [{ name: 'demo', engine: 'provider' as const, provider: { id: 'demo' } }],
+          createEngineRunner: providerEngine({ demoChunkDelayMs: 0, deferredTools: [lookup] }),
+        }
+        const { join } = await clusterOf(t, [], engine)
+        const a = await join('a', { queue: {} })
+        const prompt = `@@${JSON.stringify([CALL, { text: 'it is deployed' }])}@@`
+        const { id } = (await a.call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt }, attempts: 2 })).json
+        const read = async (node = a) => (await node.call('GET', `/jobs/${id}`)).json
+        await until(async () => (await read()).status === 'parked', 'parked')
+        const parked = await read()
+        const b = await join('b')
+        a.cutOff()
+        await until(
+          async () => (await b.storage.cluster!.placeOfSession(parked.sessionId))?.owner?.name === 'b',
+          'taken',
+        )
+        const answer = (at: TestNode) => at.call('POST', `/executions/${parked.parkedExecutionId}/result`, RESULT)
+        const sessionAt = async (node: TestNode) => (await node.call('GET', `/sessions/${parked.sessionId}`)).json
+        if (isAnswered) {
+          t.match(await answer(b), { status: 200 })
+          await until(async () => (await sessionAt(b)).status === 'idle', 'the end of its turn')
+        }
+        const c = await join('c', { queue: {} })
+        t.match(
+          await read(c),
+          { status: 'parked', sessionId: parked.sessionId },
+          'its session is still at the other node',
+        )
+        if (!isAnswered) t.match(await answer(c), { status: 200 })
+        await until(async () => (await sessionAt(c)).status === 'idle', 'the end of its turn')
+        await b.stop()
+        await until(async () => (await read(c)).status !== 'parked', 'the end of the job')
+        await until(async () => (await read(c)).status !== 'running', 'the end of the job')
+        t.match(await read(c), { status: 'succeeded', attempt: 1, result: { text: /it is deployed/ } })
+      },
+    )
