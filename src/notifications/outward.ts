@@ -177,6 +177,7 @@ export class Outward {
 
   stop(): void {
     this.#reminders.stop()
+    this.push?.subscriptions.stop()
   }
 
   #linksOf({

@@ -1,4 +1,5 @@
 import { createHash, ECDH } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
 import type { CreateSubscriptionRequest } from '../../../schemas/notifications.js'
 import { GatewayError, invalidField } from '../../errors.js'
 import { idOf } from '../../idempotency/scope.js'
@@ -32,11 +33,13 @@ export class PushSubscriptions {
   readonly #options: PushSubscriptionsOptions
   readonly #byId = new Map<string, KeptSubscription>()
   readonly #lock = new KeyedLock()
+  readonly #stop = new AbortController()
 
   readonly #freshness: Freshness | undefined
 
   constructor(options: PushSubscriptionsOptions) {
     this.#options = options
+    setMaxListeners(0, this.#stop.signal)
     this.#freshness = freshnessOf(options, () => this.#read())
   }
 
@@ -130,7 +133,13 @@ export class PushSubscriptions {
       await this.#refreshed()
       if (this.#byId.get(id)?.createdAt === createdAt) await this.#remove(id)
     }
-    return persistently(() => this.#lock.run('', forgotten), this.#options)
+    const { signal } = this.#stop
+    return persistently(() => this.#lock.run('', forgotten), { ...this.#options, signal })
+  }
+
+  /** Nothing that the store refuses is tried again from now on: the push service tells the next process. */
+  stop(): void {
+    this.#stop.abort()
   }
 
   async #remove(id: string): Promise<void> {

@@ -216,6 +216,22 @@ t.test('one that is gone is forgotten once the store takes that', async (t) => {
   t.same([subscriptions.ofProfile('one'), await store.subscriptions()], [[], []])
 })
 
+t.test('and is left to the next process by one that stops', async (t) => {
+  const store = createMemoryChannelStore()
+  const { service, subscriptions, clock } = await world(t, { store })
+  const { subscription } = await subscriptions.subscribe(service.subscribe().request, ANN)
+  let refusals = 0
+  store.removeSubscription = async () => {
+    refusals++
+    throw new Error('the storage is closed')
+  }
+  const refused = t.rejects(subscriptions.forget(subscription), { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  await until(() => refusals === 1, 'the refusal')
+  subscriptions.stop()
+  await refused
+  t.equal(clock.pendingTimers, 0, 'nothing is tried again')
+})
+
 t.test('a browser that subscribes at one node is told by all, and by none once it is gone', async (t) => {
   const { service, clock, store } = await world(t)
   let version = 0
