@@ -284,3 +284,19 @@ t.test('what is said after the end of a turn is told once it is known to be over
   runner.tellRest?.()
   t.strictSame(said(host.events).at(-1), [null, 'again'], 'or somebody else is about to speak')
 })
+
+t.test('a message that does not end is told in parts, each as it is full, and loses nothing', async (t) => {
+  const { runner, host } = await start(t)
+  const piece = 'x'.repeat(3 * 1024 ** 2)
+  await host.turn(runner, script(...['a', 'b', 'c'].map((end) => ({ raw: chunk(piece + end, { messageId: 'm' }) }))))
+  const parts = said(host.events).map(([, text]) => text)
+  t.equal(parts.join('') === `${piece}a${piece}b${piece}c`, true)
+  t.equal(parts.length, 2)
+  const [first, last] = host.of('assistant_message').map(({ uuid }) => uuid)
+  t.not(first, last)
+  t.strictSame(
+    host.of('stream_delta').map(({ uuid }) => uuid),
+    [first, first, last],
+    'what is typed is part of the message that it ends in',
+  )
+})

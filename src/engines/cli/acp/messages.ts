@@ -12,9 +12,14 @@ export interface Piece {
   messageId: string | undefined
 }
 
+/** A message is an event, which is in memory whole, several times over: what an agent says without an end is told in parts. */
+const MAX_CHARACTERS = 8 * 1024 ** 2
+
 interface Building {
   uuid: string
   messageId: string | undefined
+  /** Of all its blocks. */
+  characters: number
   blocks: TextBlock[]
 }
 
@@ -30,9 +35,11 @@ export class MessagesInProgress {
   /** @returns where in which message the piece stands */
   add(speaker: Speaker, { type, text, messageId }: Piece): { uuid: string; blockIndex: number } {
     const before = this.#building.get(speaker)
-    if (before && isOther(before, type, messageId)) this.end(speaker)
-    const building = this.#building.get(speaker) ?? { uuid: randomUUID(), messageId, blocks: [] }
+    const isFull = before !== undefined && before.characters + text.length > MAX_CHARACTERS
+    if (before && (isFull || isOther(before, type, messageId))) this.end(speaker)
+    const building = this.#building.get(speaker) ?? { uuid: randomUUID(), messageId, characters: 0, blocks: [] }
     this.#building.set(speaker, building)
+    building.characters += text.length
     building.messageId = messageId ?? building.messageId
     const { blocks } = building
     const last = blocks.at(-1)
