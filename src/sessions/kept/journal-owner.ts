@@ -7,6 +7,8 @@ import type { Overdue } from './overdue.js'
 /** Whose session is written down. */
 export interface JournalOwner {
   readonly id: string
+  /** Whose run it is. */
+  readonly jobId: string | undefined
   readonly log: EventLog
   /** Kept with the first write. */
   readonly key: KeptKey | undefined

@@ -244,7 +244,7 @@ export class JournalWriter implements LogJournal {
     }
     if (decision && !this.#originDue) {
       // whose job it was is written first: the next process carries out what was decided, and knows nothing of what is gone
-      await new Promise(setImmediate)
+      if (this.#owner.jobId !== undefined) await new Promise(setImmediate)
       await this.#removeAtLast(ending)
     }
     this.#removing = undefined
