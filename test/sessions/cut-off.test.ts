@@ -177,7 +177,7 @@ for (const kept of ['a storage', 'a store of parked sessions'])
         const session = await of.open(id, UNLIMITED)
         const attachment = session.attach(sink, {})
         await until(() => sink.frames.length > 0)
-      t.match(sink.frames[0], { type: 'attached', pendingPermissions: [] })
+        t.match(sink.frames[0], { type: 'attached', pendingPermissions: [] })
         session.detach(attachment)
       }
       await isNotOpen(registry)

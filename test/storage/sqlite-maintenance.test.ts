@@ -93,7 +93,10 @@ t.test('a backup overwrites nothing, and leaves nothing behind when it fails', a
   await t.rejects(storage.backup(target), { code: 'EEXIST', message: /backups overwrite nothing/ })
   await t.rejects(storage.backup(path), { code: 'EEXIST' })
   await t.rejects(storage.backup(join(target, 'x')), { code: 'ENOTDIR' })
-  await t.rejects(backupSqlite(`${path}-none`, `${target}-copy`), { code: 'ENOENT', message: /There is no database .* first start/ })
+  await t.rejects(backupSqlite(`${path}-none`, `${target}-copy`), {
+    code: 'ENOENT',
+    message: /There is no database .* first start/,
+  })
   await t.rejects(backupSqlite(target, `${target}-copy`), { code: 'SQLITE_NOTADB' })
   t.notOk(existsSync(`${target}-copy`))
   await storage.close()
