@@ -179,18 +179,31 @@ function checkPath(path: string): void {
 
 /** An empty body is undefined; one that is cut off rejects. */
 export async function readJson(response: Response, heard: () => void): Promise<unknown> {
-  const text = await (hasStream(response) ? (await readBlob(response, heard)).text() : response.text())
+  const text = await readText(response, heard)
   return text ? JSON.parse(text) : undefined
 }
 
-/** A fetch of the host's own may have none, or one of another kind, as node-fetch and React Native do. */
-const hasStream = (response: Response): response is Response & { body: NonNullable<Response['body']> } =>
-  typeof response.body?.pipeThrough === 'function'
+/** However long it takes, while some of it comes. */
+async function readText(response: Response, heard: () => void): Promise<string> {
+  const { body } = response
+  // a fetch of the host's own may have no stream, or one of another kind, as node-fetch and React Native do
+  if (typeof body?.getReader !== 'function') return response.text()
+  // a polyfilled stream can be read, and not piped through what the platform has
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return text + decoder.decode()
+    heard()
+    text += decoder.decode(value, { stream: true })
+  }
+}
 
 /** However long it takes, while some of it comes. */
 export function readBlob(response: Response, heard: () => void): Promise<Blob> {
-  if (!hasStream(response)) return response.blob()
   const { body, headers } = response
+  if (typeof body?.pipeThrough !== 'function') return response.blob()
   const transform = (part: Uint8Array, to: TransformStreamDefaultController<Uint8Array>) => {
     heard()
     to.enqueue(part)
