@@ -1,7 +1,7 @@
 import type { ResolvePermissionRequest } from '../../../client/index.js'
 import type { Choice } from '../model/choices.js'
 import type { Values } from '../model/input-form.js'
-import { keep, keptAs } from './kept.js'
+import { keep, keptAs, keptUntilLeft } from './kept.js'
 
 export interface Editing {
   way: 'form' | 'json'
@@ -25,7 +25,7 @@ type Kept = Pick<Draft, 'denial' | 'choices'>
 /** Under which what was written is kept, by request. */
 const KEPT = 'answers'
 const MAX_KEPT = 20
-const drafts = new Map<string, Draft>()
+const drafts = keptUntilLeft<Draft>()
 
 /**
  * Of the last few requests: when somebody looks elsewhere meanwhile, or an answer is not taken, its words are there again. Those of a

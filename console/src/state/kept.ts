@@ -4,8 +4,16 @@ import { useLayoutEffect } from 'preact/hooks'
 const PREFIX = 'session-gateway.draft.'
 const OWNER = 'session-gateway.drafts-of'
 
-/** What the browser keeps for no page, or is too long for it: there until the page is left. */
-const unkept = new Map<string, string>()
+/** What is there until the page is left, of one person each. */
+const untilLeft: Map<string, unknown>[] = []
+export function keptUntilLeft<T>(): Map<string, T> {
+  const kept = new Map<string, T>()
+  untilLeft.push(kept)
+  return kept
+}
+
+/** What the browser keeps for no page, or is too long for it. */
+const unkept = keptUntilLeft<string>()
 
 function tried<T>(act: () => T): T | undefined {
   try {
@@ -63,7 +71,7 @@ export function useKeptForm<T extends object>(name: string, empty: () => T): Sig
 
 /** What one person has begun to write is not there for another. @param isSame whether it is known to be the one of before, under another name */
 export function keepFor(who: string | undefined, isSame = false): void {
-  if (who === undefined || (who !== owner && !isSame)) unkept.clear()
+  if (who === undefined || (who !== owner && !isSame)) for (const kept of untilLeft) kept.clear()
   owner = who
   tried(() => {
     const before = sessionStorage.getItem(OWNER)
