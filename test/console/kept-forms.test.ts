@@ -67,37 +67,49 @@ t.test('what somebody has begun who has no name is not there for the next who ha
   t.equal(await prompt().inputValue(), '')
 })
 
-t.test('nor is an answer that one has begun there for the next who signs in to the same page', { skip }, async (t) => {
-  const authenticate: Authenticate = ({ headers }) =>
-    /^Bearer token-\d+$/.test(headers.authorization ?? '') ? {} : null
-  const { origin, engine, signIn, as } = await buildConsole(t, { script: {}, authenticate })
-  const call = as((await signIn('token-3')).cookie)
-  const { json } = await call('POST', '/sessions', {
-    body: { cwd: SOME_CWD, profile: 'scripted', approvalTimeoutMs: 0 },
-  })
-  void engine.last.host.requestPermission({ toolName: 'Bash', toolUseId: 't', input: { command: 'npm test' } })
-  const { page } = await openConsole(t, `${origin}/v1/console/`, { at: `sessions/${json.id}`, loses: true })
-  const reason = page.getByRole('textbox', { name: 'Reason' })
-  const enter = async (token: string) => {
-    await page.getByLabel('Token').fill(token)
+t.test(
+  'nor is what one has begun to answer, or has not sent, for the next who signs in to the same page',
+  { skip },
+  async (t) => {
+    const authenticate: Authenticate = ({ headers }) =>
+      /^Bearer token-\d+$/.test(headers.authorization ?? '') ? {} : null
+    const { origin, engine, signIn, as } = await buildConsole(t, { script: {}, authenticate })
+    const call = as((await signIn('token-3')).cookie)
+    const { json } = await call('POST', '/sessions', {
+      body: { cwd: SOME_CWD, profile: 'scripted', approvalTimeoutMs: 0 },
+    })
+    void engine.last.host.requestPermission({ toolName: 'Bash', toolUseId: 't', input: { command: 'npm test' } })
+    const { page } = await openConsole(t, `${origin}/v1/console/`, { at: `sessions/${json.id}`, loses: true })
+    const reason = page.getByRole('textbox', { name: 'Reason' })
+    const enter = async (token: string) => {
+      await page.getByLabel('Token').fill(token)
+      await page.keyboard.press('Enter')
+      await page.getByLabel('Token').waitFor({ state: 'detached' })
+    }
+    const openForm = () => page.getByRole('button', { name: 'Deny…' }).click()
+    await enter('token-1')
+    await openForm()
+    await reason.fill('Not on a Fri')
+    await reason.press('Escape')
+    await openForm()
+    t.equal(await reason.inputValue(), 'Not on a Fri')
+    await reason.press('Escape')
+    await page.evaluate(`fetch('/v1/console/me')
+      .then((answer) => answer.json())
+      .then(({ signIn }) => fetch('/v1/console/sessions/' + signIn.id, { method: 'DELETE' }))`)
+    await page.getByLabel('Token').waitFor()
+    await page.getByRole('textbox', { name: 'Message' }).fill('What one has said')
     await page.keyboard.press('Enter')
-    await page.getByLabel('Token').waitFor({ state: 'detached' })
-  }
-  const openForm = () => page.getByRole('button', { name: 'Deny…' }).click()
-  await enter('token-1')
-  await openForm()
-  await reason.fill('Not on a Fri')
-  await reason.press('Escape')
-  await openForm()
-  t.equal(await reason.inputValue(), 'Not on a Fri')
-  await reason.press('Escape')
-  await page.context().clearCookies()
-  await goTo(page, '#/usage')
-  await enter('token-2')
-  await goTo(page, `#/sessions/${json.id}`)
-  await openForm()
-  t.equal(await reason.inputValue(), '')
-})
+    const unsent = page.locator('.outgoing')
+    await page.locator('.outgoing[data-failed=true]').getByText('What one has said').waitFor()
+    await goTo(page, '#/usage')
+    await enter('token-2')
+    await goTo(page, `#/sessions/${json.id}`)
+    await openForm()
+    t.equal(await reason.inputValue(), '')
+    t.equal(await unsent.count(), 0)
+  },
+)
 
 t.test('a profile that is gone by the time what was begun is there again is not asked for', { skip }, async (t) => {
   const { origin } = await buildConsole(t, { script: {}, queue: {}, tokens: TOKENS.slice(0, 1) })

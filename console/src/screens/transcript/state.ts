@@ -12,7 +12,7 @@ import { client, request } from '../../api.js'
 import { LogChanged, type LogPage, LogWindow } from '../../model/log-window.js'
 import { newId } from '../../model/new-id.js'
 import { nextFrame } from '../../model/next-frame.js'
-import { keep, keptAs } from '../../state/kept.js'
+import { keep, keptAs, keptUntilLeft } from '../../state/kept.js'
 import { LinkState } from '../../state/link.js'
 import { noteEnd } from '../../state/me.js'
 import { keepSession } from '../../state/sessions.js'
@@ -30,7 +30,7 @@ export interface Outgoing {
 export const UNSURE = new Error(texts.transcript.unsure)
 
 /** By session: a message goes on to be sent while other screens are looked at, and one that was not taken waits there. */
-const outgoings = new Map<string, Signal<readonly Outgoing[]>>()
+const outgoings = keptUntilLeft<Signal<readonly Outgoing[]>>()
 
 function outgoingOf(id: string): Signal<readonly Outgoing[]> {
   const known = outgoings.get(id)
@@ -40,7 +40,11 @@ function outgoingOf(id: string): Signal<readonly Outgoing[]> {
     (keptAs<Outgoing[]>(name) ?? []).map((message) => ({ ...message, error: UNSURE })),
   )
   outgoings.set(id, found)
-  effect(() => keep(name, found.value.length > 0 ? found.value.map(({ id, text }) => ({ id, text })) : undefined))
+  effect(() => {
+    const unsent = found.value.map(({ id, text }) => ({ id, text }))
+    // of somebody who is gone nothing is kept any more
+    if (outgoings.get(id) === found) keep(name, unsent.length > 0 ? unsent : undefined)
+  })
   return found
 }
 
