@@ -210,10 +210,13 @@ export class WebhookDeliverer {
     this.#ask(this.#outbox.forget(laneId))
   }
 
-  /** What waits in a lane is not attempted any more. @param id of what alone is meant; default: all of it */
+  /** What waits in a lane is not attempted any more, by the next process neither. @param id of what alone is meant; default: all of it */
   withdraw(laneId: string, id?: string): void {
-    for (const delivery of this.#lanes.get(laneId)?.waiting ?? [])
-      if (id === undefined || delivery.id === id) this.#withdrawn.add(delivery)
+    for (const delivery of this.#lanes.get(laneId)?.waiting ?? []) {
+      if ((id !== undefined && delivery.id !== id) || this.#withdrawn.has(delivery)) continue
+      this.#withdrawn.add(delivery)
+      this.#settle(laneId, delivery.id)
+    }
   }
 
   /** Whether a target has answered that nothing is to be sent to it any more, to this process or one before. */
@@ -294,7 +297,8 @@ export class WebhookDeliverer {
     if (mayBegin) lane.taken = undefined
     for (let next = lane.waiting[0]; mayBegin && next; next = lane.waiting[0]) {
       if (!(await this.#finish(laneId, lane, next))) break
-      this.#settle(laneId, next.id)
+      // another one may have come under the same id since
+      if (!this.#withdrawn.has(next)) this.#settle(laneId, next.id)
       this.#waiting.leave(next.target)
       lane.waiting.shift()
     }

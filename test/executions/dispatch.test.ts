@@ -280,3 +280,28 @@ for (const [what, end] of [
     await until(() => deliverer.pending === 0, 'that nothing waits')
     t.equal(sink.received.length, before)
   })
+
+t.test('a receiver that was not there is not told after a restart of work that was made vain before it', async (t) => {
+  const sink = await WebhookSink.start(t)
+  sink.answer = status(503)
+  const { gateway, registry, engine, again } = await buildJournaled(t, {
+    executions: { tools: [{ ...deploy, dispatch: { url: sink.url } }] },
+    script: native,
+  })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+  await until(() => engine.last.sent.length === 1)
+  for (const executionId of ['e1', 'e2'])
+    await engine.last.host.deferExecution({ executionId, toolName: 'deploy', input: {} })
+  engine.last.host.waitForExecutions()
+  await until(async () => (await registry.get(id))?.status === 'parked')
+  await until(() => gateway.deliverer.counts.failedAttempts === 1)
+  await gateway.executions.submit('e1', ok)
+  await gateway.close()
+  sink.answer = undefined
+  const next = await again()
+  await until(() => next.gateway.deliverer.pending === 0, 'that nothing waits')
+  t.same(
+    sink.received.map(({ body }) => body.executionId),
+    ['e1', 'e2'],
+  )
+})
