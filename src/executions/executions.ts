@@ -172,13 +172,14 @@ export class Executions {
     return this.#entries.get(executionId)?.settling !== undefined
   }
 
-  /** Nobody waits for it any more, whoever was told so. */
-  giveUp(executionId: string): void {
+  /** Nobody waits for it any more, whoever was told so; one that is not known may be deferred again. */
+  giveUp(sessionId: string, executionId: string): void {
     const entry = this.#entries.get(executionId)
-    if (!entry) return
-    entry.settled = true
-    this.#disarm(executionId, entry)
-    this.onOver?.(entry.sessionId, executionId)
+    if (entry?.sessionId === sessionId) {
+      entry.settled = true
+      this.#disarm(executionId, entry)
+    }
+    this.onOver?.(sessionId, executionId)
   }
 
   /** Takes an execution that waits as settled, without a result of its own; false when it is, or is about to be. */

@@ -305,3 +305,34 @@ t.test('a receiver that was not there is not told after a restart of work that w
     ['e1', 'e2'],
   )
 })
+
+t.test('a receiver that was not there is told no more of a call that a crash took from its turn', async (t) => {
+  const sink = await WebhookSink.start(t)
+  sink.answer = status(503)
+  const { gateway, registry, engine, clock, kill, again } = await buildJournaled(t, {
+    executions: { tools: [{ ...deploy, dispatch: { url: sink.url } }] },
+    script: native,
+  })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+  await until(() => engine.last.sent.length === 1)
+  await engine.last.host.deferExecution({ executionId: 'e1', toolName: 'elsewhere' })
+  engine.last.host.waitForExecutions()
+  await until(async () => (await registry.get(id))?.status === 'parked')
+  await gateway.executions.submit('e1', ok)
+  await until(() => engine.last.settled.length === 1)
+  await engine.last.host.deferExecution({ executionId: 'e2', toolName: 'deploy', input: {} })
+  await until(() => gateway.deliverer.counts.failedAttempts === 1)
+  kill()
+  await gateway.deliverer.close()
+
+  const { gateway: next, engine: nextEngine } = await again()
+  await until(() => nextEngine.runners.length === 1 && nextEngine.last.settled.length === 1, 'the turn goes on')
+  await until(() => next.deliverer.counts.failedAttempts === 1)
+  const before = sink.received.length
+  sink.answer = undefined
+  await clock.advance(10_000)
+  await until(() => next.deliverer.pending === 0, 'that nothing waits')
+  t.equal(sink.received.length, before)
+  await nextEngine.last.host.deferExecution({ executionId: 'e2', toolName: 'deploy', input: {} })
+  await until(() => sink.received.length === before + 1, 'told of a call that is made again')
+})

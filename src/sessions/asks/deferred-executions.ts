@@ -1,4 +1,4 @@
-import type { SessionEventBody } from '../../../schemas/events.js'
+import type { SessionEventBody, SessionEventOf } from '../../../schemas/events.js'
 import type { PendingExecution } from '../../../schemas/executions.js'
 import type { ExecutionResult } from '../../engines/runner.js'
 import { LazyMap } from '../../lib/lazy-map.js'
@@ -71,7 +71,7 @@ export class DeferredExecutions {
   }
 
   /** Events that tell of what the engine does not know of that it failed, but for what came in all the same. It may defer the same id again. */
-  endLost(error: string, came: readonly CarriedResult[]): SessionEventBody[] {
+  endLost(error: string, came: readonly CarriedResult[]): SessionEventOf<'execution_failed'>[] {
     const lost = this.#lost ?? []
     this.#lost = undefined
     return lost

@@ -307,7 +307,7 @@ export class Archive {
 
   /** Reads a session into memory. @param known what the journal has of it @throws SG_ERR_STORE_UNAVAILABLE */
   readonly load = async (id: string, known?: JournaledWhole, patience?: Patience): Promise<Session | undefined> => {
-    const { keeping, table, telling, sleep, profileInfo, build } = this.#parts
+    const { keeping, table, telling, executions, sleep, profileInfo, build } = this.#parts
     if (table.resident(id)) return table.resident(id)
     const whole = known ?? (await keeping.get(id, patience))
     const place = table.get(id)
@@ -329,7 +329,10 @@ export class Archive {
       session.permissions.denyLost(RESTARTED)
       // nobody is to be asked again for what came in
       session.takeIn(whole)
-      for (const event of session.executions.endLost(RESTARTED, session.midTurn?.results ?? [])) session.append(event)
+      for (const event of session.executions.endLost(RESTARTED, session.midTurn?.results ?? [])) {
+        session.append(event)
+        executions.giveUp(id, event.executionId)
+      }
       session.takeUp(news.filter((one) => !isForEngine(one)))
     } else if (!isTerminal(info) && isCutOff(whole)) {
       session.takeUp(news)

@@ -117,7 +117,7 @@ export class Sleep implements SessionSleep, ResultTaker {
       for (const { executionId } of claimed) executions.unclaim(executionId)
       throw error
     }
-    for (const { executionId } of claimed) executions.giveUp(executionId)
+    for (const { executionId } of claimed) executions.giveUp(session.id, executionId)
   }
 
   /** Keeps what came in for a session without an engine. @throws SG_ERR_STORE_UNAVAILABLE · SG_ERR_SESSION_NOT_FOUND */
@@ -189,12 +189,11 @@ export class Sleep implements SessionSleep, ResultTaker {
 
   /** What a journal that has only what sleeps has of a session that has ended is not needed any more. */
   onEnded(session: Session): void {
-    const { life, executions } = session
-    this.forget(session.id)
+    const { id, life, executions } = session
+    this.forget(id)
     // what was deferred in a turn that was over by then is to be done all the same
-    if (life.is === 'ended' && life.inTurn) for (const one of executions.settled) this.#parts.executions.giveUp(one)
-    if (session.midTurn)
-      void this.#parts.mailbox.run(session.id, () => this.#parts.keeping.erase(session.id, session)).catch(() => {})
+    if (life.is === 'ended' && life.inTurn) for (const one of executions.settled) this.#parts.executions.giveUp(id, one)
+    if (session.midTurn) void this.#parts.mailbox.run(id, () => this.#parts.keeping.erase(id, session)).catch(() => {})
   }
 
   /** Takes up a session that an earlier process left in the middle of a turn. */

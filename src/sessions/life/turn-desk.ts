@@ -247,7 +247,7 @@ export class TurnDesk {
     permissions.forgetCarried()
     for (const { executionId } of executions.list()) {
       if (world.executions.isSettling(executionId)) continue
-      world.executions.giveUp(executionId)
+      world.executions.giveUp(session.id, executionId)
       session.append(executions.settle(executionId, interruptedResult(message), world.clock.now()))
     }
     bridge.cancelAll('withdrawn', message)
