@@ -2,7 +2,7 @@ import type { CreateJobRequest, JobEvent, JobEventType, JobProgress } from '../.
 import { toError } from '../errors.js'
 import { assertEvent } from '../lib/argument.js'
 import type { Clock } from '../lib/clock.js'
-import { Listeners } from '../lib/listeners.js'
+import { type EventRows, Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
 import { newId } from '../lib/new-id.js'
 import { PlannedOnce } from '../notifications/planned.js'
@@ -23,7 +23,7 @@ export interface QueueEvents extends Record<string, unknown> {
   /** Nothing is accepted or begun any more. */
   draining: object
 }
-const EVENTS = ['job_event', 'budget_changed', 'draining']
+const EVENTS: EventRows<QueueEvents> = { job_event: true, budget_changed: true, draining: true }
 
 /** How job events reach the webhooks that jobs name. */
 export interface JobWebhookOptions {

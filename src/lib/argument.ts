@@ -26,7 +26,7 @@ export function kindOf(given: unknown): string {
 }
 
 /** Refuses to listen for an event that there is none of: its listener would never hear of anything. @param call how the function is called */
-export function assertEvent(call: string, event: string, known: readonly string[]): void {
-  if (!known.includes(event))
-    throw optionError(call, `${unknownName('event', String(event), known)}.`.replace('?.', '?'))
+export function assertEvent(call: string, event: string, known: object): void {
+  if (!Object.hasOwn(known, event))
+    throw optionError(call, `${unknownName('event', String(event), Object.keys(known))}.`.replace('?.', '?'))
 }

@@ -2,6 +2,9 @@ import { toError } from '../errors.js'
 
 type Listener<Payload> = (payload: Payload) => unknown
 
+/** The events that are named, one row each: one that has none does not compile. */
+export type EventRows<Events> = { readonly [E in keyof Events as string extends E ? never : E]: true }
+
 interface Entry {
   listener: Listener<never>
   isFor: ((about: never) => boolean) | undefined

@@ -6,6 +6,7 @@ import { invalidField } from '../errors.js'
 import type { TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
+import type { EventRows } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import type { Principal } from '../principal.js'
@@ -43,7 +44,13 @@ export interface RegistryEvents extends Record<string, unknown> {
   /** One more session may live, after there were as many as may. */
   room: Record<string, never>
 }
-export const SESSION_EVENTS = ['session_created', 'session_event', 'session_held', 'session_removed', 'room']
+export const SESSION_EVENTS: EventRows<RegistryEvents> = {
+  session_created: true,
+  session_event: true,
+  session_held: true,
+  session_removed: true,
+  room: true,
+}
 
 /**
  * Hears that a turn of a job's run is over before that is durable: nobody may be told. What is asked of the storage because of it in the same
