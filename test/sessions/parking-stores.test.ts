@@ -122,3 +122,40 @@ t.test('no engine is built at the end of the process for a session that its stor
   t.ok(engine.last.closed)
   t.equal(session.status, 'closed')
 })
+
+t.test('a store that refuses the park: the session goes on with a new engine and is parked later', async (t) => {
+  const store = new SlowStore()
+  const errors: string[] = []
+  const onError = async (_error: Error, { phase }: { phase: string }) => {
+    errors.push(phase)
+    throw new Error('nobody is there to be told, and the process lives on')
+  }
+  // as an engine does that finds its turn waiting when it is built again
+  const start: Script['start'] = (runner) => {
+    runner.init()
+    if (runner.context.restore) setImmediate(() => runner.host.waitForExecutions())
+  }
+  const { registry, engine, id, clock } = await buildParked(t, { parking: { store, onError }, script: { start } })
+  store.broken = true
+  await engine.last.defer('e1')
+  await until(() => engine.runners.length === 2)
+  t.equal((await registry.get(id))?.status, 'running')
+  await clock.advance(999)
+  t.same(errors, ['park'], 'it is not tried all the time')
+  await clock.advance(1)
+  await until(() => engine.runners.length === 3)
+  t.same(errors, ['park', 'park'])
+  store.broken = false
+  await clock.advance(2_000)
+  await until(async () => (await registry.get(id))?.status === 'parked')
+})
+
+t.test('a store that refuses a result: nothing was applied, and the next try is', async (t) => {
+  const store = new SlowStore()
+  const { executions, id, park } = await buildParked(t, { parking: { store } })
+  await park()
+  store.broken = true
+  await t.rejects(executions.submit('e1', ok), { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  store.broken = false
+  t.same(await executions.submit('e1', ok), { applied: true, sessionId: id })
+})

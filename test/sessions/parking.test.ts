@@ -1,5 +1,4 @@
 import t from 'tap'
-import type { CreateSessionRequest } from '../../schemas/sessions.js'
 import type { SessionFiles } from '../../src/engines/runner.js'
 import { deferred } from '../../src/lib/deferred.js'
 import { UNLIMITED } from '../../src/principal.js'
@@ -8,7 +7,6 @@ import { buildGateway, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildParked, native, ok, SlowStore } from '../fixtures/parked.js'
 import type { Script } from '../fixtures/scripted-engine.js'
-import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 t.test('a session that waits is parked: its runner is gone, its number goes on, nothing was closed', async (t) => {
   const { registry, engine, executions, id, park, events, store } = await buildParked(t)
@@ -315,43 +313,6 @@ t.test('an answer that comes while the engine is being started again is the one 
   t.equal((await events()).filter(({ type }) => type.startsWith('permission_')).length, 2)
 })
 
-t.test('a store that refuses the park: the session goes on with a new engine and is parked later', async (t) => {
-  const store = new SlowStore()
-  const errors: string[] = []
-  const onError = async (_error: Error, { phase }: { phase: string }) => {
-    errors.push(phase)
-    throw new Error('nobody is there to be told, and the process lives on')
-  }
-  // as an engine does that finds its turn waiting when it is built again
-  const start: Script['start'] = (runner) => {
-    runner.init()
-    if (runner.context.restore) setImmediate(() => runner.host.waitForExecutions())
-  }
-  const { registry, engine, id, clock } = await buildParked(t, { parking: { store, onError }, script: { start } })
-  store.broken = true
-  await engine.last.defer('e1')
-  await until(() => engine.runners.length === 2)
-  t.equal((await registry.get(id))?.status, 'running')
-  await clock.advance(999)
-  t.same(errors, ['park'], 'it is not tried all the time')
-  await clock.advance(1)
-  await until(() => engine.runners.length === 3)
-  t.same(errors, ['park', 'park'])
-  store.broken = false
-  await clock.advance(2_000)
-  await until(async () => (await registry.get(id))?.status === 'parked')
-})
-
-t.test('a store that refuses a result: nothing was applied, and the next try is', async (t) => {
-  const store = new SlowStore()
-  const { executions, id, park } = await buildParked(t, { parking: { store } })
-  await park()
-  store.broken = true
-  await t.rejects(executions.submit('e1', ok), { code: 'SG_ERR_STORE_UNAVAILABLE' })
-  store.broken = false
-  t.same(await executions.submit('e1', ok), { applied: true, sessionId: id })
-})
-
 t.test('an engine that cannot be rebuilt: the park and the result are kept and the wake is tried again', async (t) => {
   let broken = false
   const start: Script['start'] = (runner) => {
@@ -367,78 +328,6 @@ t.test('an engine that cannot be rebuilt: the park and the result are kept and t
   await clock.advance(1_000)
   await until(async () => (await registry.get(id))?.status === 'running')
   t.equal(engine.last.settled.length, 1)
-})
-
-t.test('after a restart what was parked is adopted under its id, and goes on', async (t) => {
-  const store = new MemorySessionStore()
-  const clock = new VirtualClock()
-  const before = await buildParked(t, { parking: { store }, clock })
-  await before.park('e1', clock.now() + 1_000)
-  const { lastSeq } = (await before.registry.get(before.id))!
-  await before.gateway.close()
-  await clock.advance(5_000)
-  const after = await buildGateway(t, { parking: { store }, clock, script: native })
-  t.match(await after.registry.list(), [{ id: before.id, status: 'parked', lastSeq }])
-  await clock.advance(59_999)
-  t.equal(
-    (await after.registry.get(before.id))?.status,
-    'parked',
-    'a deadline that lapsed while nobody was there gets its grace',
-  )
-  t.same(await after.gateway.executions.submit('e1', ok), { applied: true, sessionId: before.id })
-  t.match(await after.registry.get(before.id), { status: 'running' })
-  t.ok((await after.registry.get(before.id))!.lastSeq > lastSeq)
-  await after.gateway.close()
-  const third = await buildGateway(t, { parking: { store }, clock, script: native })
-  await until(async () => (await third.registry.get(before.id))?.status === 'running')
-  t.same(third.engine.last.settled.length, 1, 'what no checkpoint confirmed is delivered again')
-})
-
-t.test('at shutdown a session that waits is parked, whoever is attached', async (t) => {
-  const { registry, engine, gateway, id, store } = await buildParked(t)
-  ;(await registry.open(id, UNLIMITED)).attach(new FakeSink(), {})
-  await engine.last.defer('e1')
-  await gateway.close()
-  t.match(await store.get(id), { id, executions: [{ executionId: 'e1' }] })
-})
-
-t.test('a session never wakes as someone else', async (t) => {
-  const store = new MemorySessionStore()
-  const profile = (baseUrl: string) => [
-    { name: 'p', engine: 'provider' as const, provider: { id: 'openai-compatible', baseUrl } },
-  ]
-  const before = await buildParked(t, { parking: { store }, profiles: profile('http://one.example') })
-  await before.park()
-  await before.gateway.close()
-  const after = await buildGateway(t, { parking: { store }, profiles: profile('http://two.example'), script: native })
-  await after.gateway.executions.submit('e1', ok)
-  await until(async () => (await after.registry.get(before.id))?.status === 'failed')
-  t.match((await after.registry.get(before.id))?.statusDetail, /someone else/)
-  t.same(after.engine.runners, [])
-})
-
-t.test('bypass that was disabled meanwhile is refused at the wake', async (t) => {
-  const store = new MemorySessionStore()
-  const before = await buildParked(t, { parking: { store }, request: { permissionMode: 'bypassPermissions' } })
-  await before.park()
-  await before.gateway.close()
-  const after = await buildGateway(t, { parking: { store }, disableBypassPermissions: true, script: native })
-  await after.gateway.executions.submit('e1', ok)
-  await until(async () => (await after.registry.get(before.id))?.status === 'failed')
-  t.same(after.engine.runners, [])
-})
-
-t.test('neither env nor agentOptions are written to the store, and the host gives them again', async (t) => {
-  const buildRunnerConfig = (request: CreateSessionRequest) => ({
-    ...request,
-    env: { TOKEN: 'canary' },
-    agentOptions: { a: 1 },
-  })
-  const { engine, executions, id, park, store } = await buildParked(t, { buildRunnerConfig })
-  await park()
-  t.notMatch(JSON.stringify(await store.get(id)), /canary|agentOptions/)
-  await executions.submit('e1', ok)
-  t.match(engine.last.context.config, { env: { TOKEN: 'canary' } })
 })
 
 t.test('what a session waits for when it ends fails with it, and is waited for no more', async (t) => {

@@ -1,0 +1,80 @@
+import t from 'tap'
+import type { CreateSessionRequest } from '../../schemas/sessions.js'
+import { UNLIMITED } from '../../src/principal.js'
+import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
+import { buildGateway, until } from '../fixtures/build.js'
+import { FakeSink } from '../fixtures/fake-sink.js'
+import { buildParked, native, ok } from '../fixtures/parked.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
+
+t.test('after a restart what was parked is adopted under its id, and goes on', async (t) => {
+  const store = new MemorySessionStore()
+  const clock = new VirtualClock()
+  const before = await buildParked(t, { parking: { store }, clock })
+  await before.park('e1', clock.now() + 1_000)
+  const { lastSeq } = (await before.registry.get(before.id))!
+  await before.gateway.close()
+  await clock.advance(5_000)
+  const after = await buildGateway(t, { parking: { store }, clock, script: native })
+  t.match(await after.registry.list(), [{ id: before.id, status: 'parked', lastSeq }])
+  await clock.advance(59_999)
+  t.equal(
+    (await after.registry.get(before.id))?.status,
+    'parked',
+    'a deadline that lapsed while nobody was there gets its grace',
+  )
+  t.same(await after.gateway.executions.submit('e1', ok), { applied: true, sessionId: before.id })
+  t.match(await after.registry.get(before.id), { status: 'running' })
+  t.ok((await after.registry.get(before.id))!.lastSeq > lastSeq)
+  await after.gateway.close()
+  const third = await buildGateway(t, { parking: { store }, clock, script: native })
+  await until(async () => (await third.registry.get(before.id))?.status === 'running')
+  t.same(third.engine.last.settled.length, 1, 'what no checkpoint confirmed is delivered again')
+})
+
+t.test('at shutdown a session that waits is parked, whoever is attached', async (t) => {
+  const { registry, engine, gateway, id, store } = await buildParked(t)
+  ;(await registry.open(id, UNLIMITED)).attach(new FakeSink(), {})
+  await engine.last.defer('e1')
+  await gateway.close()
+  t.match(await store.get(id), { id, executions: [{ executionId: 'e1' }] })
+})
+
+t.test('a session never wakes as someone else', async (t) => {
+  const store = new MemorySessionStore()
+  const profile = (baseUrl: string) => [
+    { name: 'p', engine: 'provider' as const, provider: { id: 'openai-compatible', baseUrl } },
+  ]
+  const before = await buildParked(t, { parking: { store }, profiles: profile('http://one.example') })
+  await before.park()
+  await before.gateway.close()
+  const after = await buildGateway(t, { parking: { store }, profiles: profile('http://two.example'), script: native })
+  await after.gateway.executions.submit('e1', ok)
+  await until(async () => (await after.registry.get(before.id))?.status === 'failed')
+  t.match((await after.registry.get(before.id))?.statusDetail, /someone else/)
+  t.same(after.engine.runners, [])
+})
+
+t.test('bypass that was disabled meanwhile is refused at the wake', async (t) => {
+  const store = new MemorySessionStore()
+  const before = await buildParked(t, { parking: { store }, request: { permissionMode: 'bypassPermissions' } })
+  await before.park()
+  await before.gateway.close()
+  const after = await buildGateway(t, { parking: { store }, disableBypassPermissions: true, script: native })
+  await after.gateway.executions.submit('e1', ok)
+  await until(async () => (await after.registry.get(before.id))?.status === 'failed')
+  t.same(after.engine.runners, [])
+})
+
+t.test('neither env nor agentOptions are written to the store, and the host gives them again', async (t) => {
+  const buildRunnerConfig = (request: CreateSessionRequest) => ({
+    ...request,
+    env: { TOKEN: 'canary' },
+    agentOptions: { a: 1 },
+  })
+  const { engine, executions, id, park, store } = await buildParked(t, { buildRunnerConfig })
+  await park()
+  t.notMatch(JSON.stringify(await store.get(id)), /canary|agentOptions/)
+  await executions.submit('e1', ok)
+  t.match(engine.last.context.config, { env: { TOKEN: 'canary' } })
+})
