@@ -143,7 +143,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
       asked,
       ended ? [] : permissions.filter(({ id }) => !isKnown(id)),
     )
-    for (const one of executions) this.executions.restore(one, at, isKnown(one.executionId))
+    if (!ended) for (const one of executions) this.executions.restore(one, at, isKnown(one.executionId))
     this.executions.remember(settled)
     this.inTurn = inTurn
     this.queued = queued?.length ? queued : undefined

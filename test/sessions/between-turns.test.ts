@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
 import { deferred } from '../../src/lib/deferred.js'
 import { UNLIMITED } from '../../src/principal.js'
+import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
 import { type BuildOptions, buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
 import { native, ok } from '../fixtures/parked.js'
@@ -94,3 +95,15 @@ t.test(
     )
   },
 )
+
+t.test('a record of it says after a restart, too, that its turn was over', async (t) => {
+  const options = { parking: { store: new MemorySessionStore() }, script: native }
+  const before = await buildGateway(t, options)
+  const { id, requestId } = await parkedBetweenTurns(before)
+  await before.gateway.close()
+  const { registry, engine } = await buildGateway(t, options)
+  await registry.resolvePermission(id, requestId, { behavior: 'allow' }, UNLIMITED)
+  await until(() => registry.here(id)?.status === 'idle', 'no turn that goes on')
+  await registry.send(id, { type: 'user_message', text: 'more' })
+  await until(() => engine.last.sent.length === 1, 'its turn')
+})
