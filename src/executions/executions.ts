@@ -167,9 +167,9 @@ export class Executions {
     }
   }
 
-  /** Whether its result is being stored right now. */
-  isSettling(executionId: string): boolean {
-    return this.#entries.get(executionId)?.settling !== undefined
+  /** While its result is being stored: resolves when it is, or could not be. */
+  settling(executionId: string): Promise<void> | undefined {
+    return this.#entries.get(executionId)?.settling
   }
 
   /** Nobody waits for it any more, whoever was told so; one that is not known may be deferred again. */

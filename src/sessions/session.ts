@@ -129,8 +129,8 @@ export class Session extends SessionState {
         this.rememberCommand(what.commandId)
         return undefined
       case 'result':
-        // it may have been cut off while that was being written down
-        if (this.executions.isSettled(what.executionId)) return undefined
+        // it may have been cut off while that was being written down, or dispatched in a write that a crash took
+        if (!this.executions.knows(what.executionId) || this.executions.isSettled(what.executionId)) return undefined
         this.engine.settle(what.executionId, what.result)
         if (this.executions.size === 0) this.#onAllSettled?.()
         return undefined

@@ -43,6 +43,11 @@ export class DeferredExecutions {
     return this.#pending.has(executionId)
   }
 
+  /** What stands on the list for it, another thing each time that it is put there. */
+  waitOf(executionId: string): object | undefined {
+    return this.#pending.get(executionId)
+  }
+
   /** Whether it is on the list, or was taken off it for its result. */
   knows(executionId: string): boolean {
     const isOff = this.#takenOff?.has(executionId) || this.isSettled(executionId)

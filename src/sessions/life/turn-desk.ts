@@ -239,17 +239,29 @@ export class TurnDesk {
     session.showStatus()
   }
 
-  /** The same of what no engine waits for any more; what is being settled right now is told by its own result. */
+  /** The same of what no engine waits for any more. */
   giveUpWaits(message: string): void {
-    const session = this.#session
-    const { executions, permissions, bridge, world } = session
+    const { executions, permissions, bridge } = this.#session
     permissions.denyAll(message)
     permissions.forgetCarried()
-    for (const { executionId } of executions.list()) {
-      if (world.executions.isSettling(executionId)) continue
+    for (const { executionId } of executions.list()) this.#giveUp(executionId, executions.waitOf(executionId), message)
+    bridge.cancelAll('withdrawn', message)
+  }
+
+  /** What is being settled right now is told by its own result, unless that cannot be kept. */
+  #giveUp(executionId: string, wait: object | undefined, message: string): void {
+    const session = this.#session
+    const { executions, world } = session
+    const settling = world.executions.settling(executionId)
+    if (settling)
+      void settling.then(() => {
+        if (session.ended || executions.waitOf(executionId) !== wait) return
+        this.#giveUp(executionId, wait, message)
+        session.showStatus()
+      })
+    else {
       world.executions.giveUp(session.id, executionId)
       session.append(executions.settle(executionId, interruptedResult(message), world.clock.now()))
     }
-    bridge.cancelAll('withdrawn', message)
   }
 }
