@@ -3,7 +3,7 @@ import t from 'tap'
 import { UNLIMITED } from '../../src/principal.js'
 import { Life, type Setting } from '../fixtures/lives/life.js'
 import { faultsOf } from '../fixtures/lives/oracle.js'
-import { STEPS, type Step, type StepName, take } from '../fixtures/lives/steps.js'
+import { SESSION_STEPS, type Step, steps, take } from '../fixtures/lives/steps.js'
 import { rounds } from '../fixtures/rounds.js'
 import { turns } from '../fixtures/turns.js'
 
@@ -11,13 +11,6 @@ import { turns } from '../fixtures/turns.js'
 const SEED = Number(process.env.FUZZ_SEED ?? 20260101)
 const PATH = process.env.FUZZ_PATH
 const LIVES = rounds(100, 2_000)
-
-const steps = (without: readonly StepName[] = []): fc.Arbitrary<Step[]> => {
-  const names = (Object.keys(STEPS) as StepName[]).filter((name) => !without.includes(name))
-  const what = fc.oneof(...names.map((name) => ({ arbitrary: fc.constant(name), weight: STEPS[name].weight })))
-  const step = fc.record({ what, choice: fc.nat(999), patience: fc.constantFrom(0, 0, 0, 30) })
-  return fc.array(step, { maxLength: 40, size: 'max' })
-}
 
 const setting = (isDurable: boolean): fc.Arbitrary<Setting> =>
   fc.record({
@@ -34,7 +27,7 @@ const PLAIN: Setting = {
   ...{ isDurable: true, idleReleaseMs: undefined, parkDelayMs: 0, maxEvents: undefined },
   ...{ approvalTimeoutMs: 0, prompt: 'begin' },
 }
-const path = (...names: StepName[]): Step[] => names.map((what) => ({ what, choice: 0, patience: 0 }))
+const path = (...names: string[]): Step[] => names.map((what) => ({ what, choice: 0, patience: 0 }))
 
 /** Lives that ended badly once. */
 const KNOWN: [Setting, Step[]][] = [
@@ -47,9 +40,10 @@ const KNOWN: [Setting, Step[]][] = [
 /** Lives it, lets it calm down, and says what is wrong with what is left. */
 async function live(setting: Setting, path: readonly Step[]): Promise<string[]> {
   const life = await Life.begin(setting)
-  for (const step of path) await take(life, step)
+  await take(life, SESSION_STEPS, path)
   let info = await life.calmDown()
-  const { faults } = life.world
+  const { processes } = life
+  const { faults } = processes.world
   if (info?.status === 'idle') {
     await life.send({ type: 'user_message', text: 'the last one' })
     info = await life.calmDown()
@@ -62,17 +56,17 @@ async function live(setting: Setting, path: readonly Step[]): Promise<string[]> 
     return faults
   }
   if (!['idle', 'closed', 'failed'].includes(info.status)) faults.push(`stays ${info.status} (${info.statusDetail})`)
-  if (life.gateway.notifications.inbox.count(UNLIMITED).permissions > 0) faults.push('stays in the inbox')
+  if (processes.gateway.notifications.inbox.count(UNLIMITED).permissions > 0) faults.push('stays in the inbox')
   const told = await life.told()
   if (told) faults.push(...faultsOf(info, told, life.confirmed))
   await turns(1)
-  await life.end()
+  await processes.end()
   return faults
 }
 
-const lives = (isDurable: boolean, without: readonly StepName[] = [], examples: [Setting, Step[]][] = []) =>
+const lives = (isDurable: boolean, without: readonly string[] = [], examples: [Setting, Step[]][] = []) =>
   fc.assert(
-    fc.asyncProperty(setting(isDurable), steps(without), async (setting, path) => {
+    fc.asyncProperty(setting(isDurable), steps(SESSION_STEPS, without), async (setting, path) => {
       const faults = await live(setting, path)
       if (faults.length > 0) throw new Error(faults.join('; '))
     }),

@@ -146,7 +146,8 @@ export class CommandDesk {
       case 'permission_decision':
         return this.#session.answerPermission(command.requestId, answerOf(command), bearing)
       case 'interrupt':
-        return sleep.interrupt(this.#session)
+        // an engine may serve it by then
+        return this.#ask(() => sleep.interrupt(this.#session))
       case 'close':
         await sleep.remove(this.#session.id, 'client')
         return
