@@ -14,15 +14,15 @@ import { PermissionDesk, type PermissionDeskOwner } from './asks/permission-desk
 import type { LogSource } from './clients/attachment.js'
 import { Clients, SessionBridge } from './clients/clients.js'
 import { stillOpen } from './kept/asleep.js'
-import type { JournaledOrigin, JournaledState, JournaledWhole, MidTurn, QueuedMessage } from './kept/journal.js'
+import type { JournaledState, MidTurn, QueuedMessage } from './kept/journal.js'
 import type { JournalOwner } from './kept/journal-owner.js'
 import { JournalWriter } from './kept/journal-writer.js'
 import { withCommand } from './kept/news.js'
+import { takeUp } from './kept/record.js'
 import { type Life, NEXT } from './life/life.js'
 import type { RunnerLink } from './life/runner-link.js'
-import { snapshotFiles } from './life/snapshot-files.js'
 import { EventLog } from './log/event-log.js'
-import { keptConfig, SessionFacts } from './session-facts.js'
+import { SessionFacts } from './session-facts.js'
 import type { LeftSession, SessionInit, SessionWorld } from './session-world.js'
 
 /** What a session is at a moment, and how a change of it is told; its desks are what happens to it. */
@@ -112,49 +112,10 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     this.facts = new SessionFacts(init.config, this.createdAt)
     this.permissions = new PermissionDesk(clock, this)
     this.bridge = new SessionBridge(clock, this.clients)
-    if (left) this.#restore(left.whole)
-  }
-
-  #restore({ state, snapshot }: JournaledWhole): void {
-    const { info, hostTitle: _title, firstPrompt, engineTitle, before, turnUsage, ...rest } = state
-    const {
-      inTurn = false,
-      queued,
-      permissions = [],
-      asked,
-      executions = [],
-      settled = [],
-      chosen,
-      isStale,
-      messageIds,
-      midTurn,
-      ...others
-    } = rest
-    // whoever builds the session knows these; a fact that nobody takes up does not compile
-    const { order: _order, home: _home, askedBy: _askedBy, ...forgotten } = others
-    forgotten satisfies Record<string, never>
-    const ended = info.status === 'failed' || info.status === 'closed' ? info.status : undefined
-    // what was asked for after the snapshot is asked for again, under another id; nobody waits where all has ended
-    const isKnown = (id: string) => !ended && (!midTurn || midTurn.waits.includes(id))
-    const at = midTurn?.since ?? info.lastActivityAt
-    this.facts.restore(info, { firstPrompt, engineTitle, before, turnUsage }, midTurn?.used)
-    this.permissions.restore(
-      permissions.filter(({ id }) => isKnown(id)),
-      asked,
-      ended ? [] : permissions.filter(({ id }) => !isKnown(id)),
-    )
-    if (!ended) for (const one of executions) this.executions.restore(one, at, isKnown(one.executionId))
-    this.executions.remember(settled)
-    this.inTurn = inTurn
-    this.queued = queued?.length ? queued : undefined
-    this.chosen = chosen
-    this.messageIds = messageIds && [...messageIds]
-    this.files = snapshotFiles(snapshot, at)
-    this.midTurn = midTurn
-    this.#shownStatus = midTurn ? 'parked' : info.status
-    if (ended) this.#life = { is: 'ended', as: ended }
-    else if (midTurn) this.#life = { is: 'asleep', parkedSince: midTurn.since }
-    else this.#life = { is: 'asleep', snapshot: isStale ? undefined : snapshot }
+    if (left) {
+      this.#life = takeUp(this, left.whole)
+      this.#shownStatus = this.midTurn ? 'parked' : left.whole.state.info.status
+    }
   }
 
   get life(): Life {
@@ -322,44 +283,6 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     else planned.keep()
   }
 
-  origin(): JournaledOrigin {
-    const { request, profile, log, createdBy } = this
-    return {
-      profile: profile.info.name,
-      generation: profile.generation,
-      config: keptConfig(request, request.title),
-      ...(createdBy !== undefined && { createdBy }),
-      epoch: log.epoch,
-    }
-  }
-
-  /** Where it stands, to be written down; what is empty is left out. */
-  state(): JournaledState {
-    const { facts, executions, permissions, inTurn, queued, chosen, messageIds, midTurn, askedBy } = this
-    const { settled } = executions
-    const { places } = permissions
-    const state = {
-      info: { ...this.info(this.log.headSeq), attachedClients: 0 },
-      ...(this.order !== undefined && { order: this.order }),
-      ...(this.home !== undefined && { home: this.home }),
-      ...facts.kept,
-      ...(inTurn && { inTurn }),
-      ...(askedBy !== undefined && askedBy !== this.createdBy && { askedBy }),
-      ...(queued && { queued }),
-      ...(permissions.size > 0 && { permissions: permissions.list() }),
-      ...(places && { asked: places }),
-      ...(executions.size > 0 && { executions: executions.list() }),
-      ...(settled.length > 0 && { settled }),
-      ...(chosen && { chosen }),
-      ...(messageIds && { messageIds }),
-      ...(this.writer?.isStale && { isStale: true }),
-      ...(midTurn && { midTurn: copyOf(midTurn) }),
-    } satisfies JournaledState
-    // a fact that is not written down does not compile
-    state as Required<typeof state> satisfies Record<keyof JournaledState, unknown>
-    return state
-  }
-
   /** What can still be answered. */
   get pendingPermissions(): PermissionRequest[] {
     return stillOpen(this.permissions.list(), this.midTurn)
@@ -441,10 +364,3 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     world.onEnded(this)
   }
 }
-
-/** What was told of it by now: that changes while a journal writes it down. */
-const copyOf = ({ results, decisions, ...rest }: MidTurn): MidTurn => ({
-  ...rest,
-  results: results.map((one) => ({ ...one })),
-  decisions: decisions.map((one) => ({ ...one })),
-})

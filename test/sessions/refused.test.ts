@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
 import type { PermissionDecision } from '../../src/engines/runner.js'
 import { UNLIMITED } from '../../src/principal.js'
+import { stateOf } from '../../src/sessions/kept/record.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
@@ -37,7 +38,7 @@ type Working = Awaited<ReturnType<typeof working>>
 const ASKED: Record<string, { ask(world: Working): Promise<unknown>; done(world: Working): unknown }> = {
   'a message': {
     ask: ({ registry, id }) => registry.send(id, { type: 'user_message', text: 'refused', id: 'c1' }),
-    done: ({ session }) => JSON.stringify(session.state()).includes('refused'),
+    done: ({ session }) => JSON.stringify(stateOf(session)).includes('refused'),
   },
   'a title': {
     ask: ({ registry, id }) => registry.rename(id, 'refused', UNLIMITED),

@@ -1,21 +1,18 @@
 import type { KeptKey } from '../../idempotency/store.js'
 import type { Clock } from '../../lib/clock.js'
-import type { EventLog } from '../log/event-log.js'
-import type { JournaledOrigin, JournaledState, SessionJournal } from './journal.js'
+import type { SessionJournal } from './journal.js'
 import type { Overdue } from './overdue.js'
+import type { Recorded } from './record.js'
 
 /** Whose session is written down. */
-export interface JournalOwner {
+export interface JournalOwner extends Recorded {
   readonly id: string
   /** Whose run it is. */
   readonly jobId: string | undefined
-  readonly log: EventLog
   /** Kept with the first write. */
   readonly key: KeptKey | undefined
   /** Whether an engine serves it. */
   readonly live: boolean
-  origin(): JournaledOrigin
-  state(): JournaledState
   /** Who are told that more of the log may be shown. */
   readonly clients: { onShown(): void }
   /** So much waits to be written, and cannot be, that no more may come. */

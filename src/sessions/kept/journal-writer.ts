@@ -12,6 +12,7 @@ import { Backlog } from './backlog.js'
 import { type JournaledEvent, type JournalWrite, type ReadEvents, type Removal, SOLE_OWNER } from './journal.js'
 import type { JournalOwner, JournalWriterParts } from './journal-owner.js'
 import type { News } from './news.js'
+import { originOf, stateOf } from './record.js'
 
 /** Numbers reserved ahead with a write, so that none is used twice whatever a crash cuts off. */
 const RESERVED_AHEAD = 1_000
@@ -365,11 +366,11 @@ export class JournalWriter implements LogJournal {
     this.#waitingNow.push(...this.#waitingNext.splice(0))
     const write: JournalWrite = { id }
     if (this.#originDue) {
-      write.origin = this.#owner.origin()
+      write.origin = originOf(this.#owner)
       if (key) write.keys = [key]
     }
     if (this.#stateDue || this.#originDue || this.#taken.length > 0) {
-      write.state = this.#owner.state()
+      write.state = stateOf(this.#owner)
       if (!this.#owner.live) write.asleep = asleepOf(write.state)
     }
     if (this.#snapshot) write.snapshot = this.#snapshot

@@ -3,6 +3,7 @@ import { keptConfig, withChoice } from '../session-facts.js'
 import type { SessionState } from '../session-state.js'
 import { inSnapshot } from './choice.js'
 import type { JournalWrite, MidTurn } from './journal.js'
+import { originOf, stateOf } from './record.js'
 
 /** What a turn waits for whose engine is about to be missed. */
 export function midTurnAt({ executions, permissions, facts }: SessionState, since: number): MidTurn {
@@ -24,7 +25,7 @@ export function asleep(
 ): JournalWrite {
   const { id, log, facts } = session
   const chosen = inSnapshot(session.chosen)
-  const state = { ...session.state(), ...(chosen && { chosen }) }
+  const state = { ...stateOf(session), ...(chosen && { chosen }) }
   const write = { id, snapshot, state, reservedSeq: log.lastSeq }
   const events = log.toText()
   if (parksAt === undefined) return { ...write, log: { epoch: log.epoch, oldestSeq: log.oldestSeq, events } }
@@ -33,7 +34,7 @@ export function asleep(
   const parked = session.parkedInfo(parksAt)
   return {
     ...write,
-    origin: { ...session.origin(), config },
+    origin: { ...originOf(session), config },
     state: {
       ...{ ...state, midTurn: { ...midTurnAt(session, parksAt), ...(isHeld && { isHeld }) } },
       info: { ...state.info, status: 'parked', parked, lastActivityAt: parksAt },
