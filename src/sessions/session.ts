@@ -23,6 +23,7 @@ import { chosenWith } from './kept/choice.js'
 import type { JournaledWhole, MidTurn, QueuedMessage, Removal } from './kept/journal.js'
 import { type Asked, isForEngine, type News, newsOf } from './kept/news.js'
 import { EngineDesk } from './life/engine-desk.js'
+import { LeaveDesk } from './life/leave-desk.js'
 import { TurnDesk } from './life/turn-desk.js'
 import { SessionState } from './session-state.js'
 import type { LeftSession, SessionInit, SessionWorld } from './session-world.js'
@@ -40,10 +41,11 @@ import type { LeftSession, SessionInit, SessionWorld } from './session-world.js'
  * Between live and parked it is frozen: out of service, its record being saved. Whatever arrives then waits for `sleep.unfrozen`.
  *
  * State changes first; the events that tell it follow, in that order. The status is computed from the state, never from events. What
- * happens to the state is done by its desks: to its turns, to its engine, to what clients command.
+ * happens to the state is done by its desks: to its turns, to its engine and to that engine's leave, to what clients command.
  */
 export class Session extends SessionState {
   readonly turnDesk: TurnDesk
+  readonly leaveDesk: LeaveDesk
   readonly engine: EngineDesk
   readonly #commands: CommandDesk
   /** Answers that are being kept, by request; each resolves when it is, or was refused. */
@@ -58,7 +60,8 @@ export class Session extends SessionState {
   constructor(world: SessionWorld, init: SessionInit, left?: LeftSession) {
     super(world, init, left)
     this.turnDesk = new TurnDesk(this)
-    this.engine = new EngineDesk(this, this.turnDesk)
+    this.leaveDesk = new LeaveDesk(this, this.turnDesk)
+    this.engine = new EngineDesk(this, this.turnDesk, this.leaveDesk)
     this.#commands = new CommandDesk(this, world)
   }
 

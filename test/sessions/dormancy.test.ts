@@ -357,7 +357,7 @@ t.test('an engine whose time has come while another one was started stays, when 
     id: 's1',
     facts: { lastActivityAt: 0 },
     clients: { count: 0, leftAt: undefined },
-    engine: { canPark: false, canRelease: true, letGo: () => void released.push('s1'), fallAsleep: () => {} },
+    leaveDesk: { canPark: false, canRelease: true, letGo: () => void released.push('s1'), fallAsleep: () => {} },
   }
   const mailbox = new KeyedLock()
   const parts = {
@@ -373,12 +373,12 @@ t.test('an engine whose time has come while another one was started stays, when 
   const rousing = mailbox.run(session.id, () => starting)
   fallingAsleep.consider(session as unknown as Session)
   await turn()
-  session.engine.canRelease = false
+  session.leaveDesk.canRelease = false
   started()
   await rousing
   await turn()
   t.same(released, [], 'a turn began')
-  session.engine.canRelease = true
+  session.leaveDesk.canRelease = true
   fallingAsleep.consider(session as unknown as Session)
   await turn()
   t.same(released, ['s1'])

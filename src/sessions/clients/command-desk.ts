@@ -37,9 +37,9 @@ interface Commanded extends SessionState {
   accept(asked: Asked, key?: undefined, patience?: Patience): Promise<QueuedMessage | undefined>
   answerPermission(requestId: string, answer: ResolvePermissionRequest, bearing: AnswerBearing): Promise<void>
   interrupt(): Promise<void>
+  readonly leaveDesk: { keepSnapshot(): void }
   readonly engine: {
     readonly begun: Promise<void>
-    keepSnapshot(): void
     ask(question: () => Promise<void> | undefined): Promise<void>
   }
 }
@@ -236,7 +236,7 @@ export class CommandDesk {
     session.chosen = chosenWith(session.chosen, choice)
     session.rememberCommand(bearing.commandId)
     session.touch()
-    session.engine.keepSnapshot()
+    session.leaveDesk.keepSnapshot()
     await session.durable(bearing.patience).catch(() => {})
   }
 

@@ -75,17 +75,17 @@ export class FallingAsleep {
   #due(session: Session): Due | undefined {
     const { clients, facts } = session
     const { parkDelayMs, idleReleaseMs, clock } = this.#parts
-    if (session.engine.canPark) {
+    if (session.leaveDesk.canPark) {
       // what an engine that goes would refuse is kept by then as if it had taken it
       if (session.concerns > 0) return undefined
       const earliest = session.parkRefused?.at ?? 0
       const park = { what: 'park' as const, at: Math.max(parkedFrom(session, parkDelayMs), earliest) }
       // whoever looks at a job that waits neither holds its slot nor lets its clock run
       if (session.jobId === undefined || session.held) return park.at === Infinity ? undefined : park
-      const hold = { what: 'hold' as const, at: Math.max(session.engine.heldFrom + parkDelayMs, earliest) }
+      const hold = { what: 'hold' as const, at: Math.max(session.leaveDesk.heldFrom + parkDelayMs, earliest) }
       return park.at <= hold.at ? park : hold
     }
-    if (idleReleaseMs === undefined || !session.engine.canRelease) return undefined
+    if (idleReleaseMs === undefined || !session.leaveDesk.canRelease) return undefined
     const aloneSince = Math.max(facts.lastActivityAt, clients.leftAt ?? 0)
     // what goes on in the background keeps it, and what comes of that, once it is over, is looked at again
     const nextLook = session.link?.isAtWork ? clock.now() + Math.max(idleReleaseMs, LOOK_MS) : 0
@@ -104,10 +104,10 @@ export class FallingAsleep {
   /** Whoever is told that the job is parked finds it parked after a crash, too. */
   async #hold(session: Session): Promise<void> {
     const { keeping, clock } = this.#parts
-    const since = session.engine.heldFrom
+    const since = session.leaveDesk.heldFrom
     let write: JournalWrite | undefined
     try {
-      write = session.engine.hold(clock.now())
+      write = session.leaveDesk.hold(clock.now())
     } catch (error) {
       this.#onNoSnapshot(session, true, error)
       return
@@ -115,7 +115,7 @@ export class FallingAsleep {
     try {
       await (write ? keeping.write(write) : session.durable())
       this.#notRefused(session)
-      if (session.engine.canPark && session.engine.heldFrom === since) session.engine.tellHeld()
+      if (session.leaveDesk.canPark && session.leaveDesk.heldFrom === since) session.leaveDesk.tellHeld()
     } catch (error) {
       this.#refuse(session, error)
     }
@@ -124,7 +124,7 @@ export class FallingAsleep {
 
   async #sleep(session: Session, parks: boolean): Promise<void> {
     try {
-      session.engine.letGo(parks)
+      session.leaveDesk.letGo(parks)
     } catch (error) {
       this.#onNoSnapshot(session, parks, error)
       return
@@ -139,7 +139,7 @@ export class FallingAsleep {
     await session.engineGone
     try {
       if (parks && !keeping.hasAll) {
-        await keeping.park(asleep(session, session.engine.snapshot!, since), session)
+        await keeping.park(asleep(session, session.leaveDesk.snapshot!, since), session)
         session.isAhead = false
       }
     } catch (error) {
@@ -147,7 +147,7 @@ export class FallingAsleep {
       return
     }
     if (session.ended) return
-    session.engine.fallAsleep(parks ? since : undefined)
+    session.leaveDesk.fallAsleep(parks ? since : undefined)
     session.goingLook?.cancel()
     this.#notRefused(session)
     // one that cannot be written down yet is kept in memory until it can be
@@ -161,7 +161,7 @@ export class FallingAsleep {
     // nobody would end an engine that is built now
     if (this.#closed) return
     try {
-      await this.#waking.bringBack(session, session.engine.snapshot)
+      await this.#waking.bringBack(session, session.leaveDesk.snapshot)
     } catch (error) {
       session.fail(toError(error).message, 'SG_ERR_ENGINE_START')
     }
@@ -195,7 +195,7 @@ export class FallingAsleep {
   /** The engine of this session is gone although the session goes on. */
   onSpent(session: Session): void {
     try {
-      session.engine.letGo(false)
+      session.leaveDesk.letGo(false)
     } catch (error) {
       this.#report(session, false, error)
       return
@@ -215,9 +215,9 @@ export class FallingAsleep {
   /** Parks one that waits, attached clients or not, and takes the engine of any other. */
   async sleepNow(session: Session): Promise<void> {
     session.goingLook?.cancel()
-    const park = () => (session.engine.canPark ? this.#sleep(session, true) : undefined)
+    const park = () => (session.leaveDesk.canPark ? this.#sleep(session, true) : undefined)
     await this.#parts.mailbox.run(session.id, park)
-    await session.engine.sleepNow()
+    await session.leaveDesk.sleepNow()
   }
 }
 

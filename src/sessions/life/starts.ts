@@ -105,7 +105,7 @@ export class Starts {
     try {
       await mailbox.run(id, async () => {
         const session = await load(id)
-        if (session?.parked) session.engine.showParkedAgain(this.#heldDetail)
+        if (session?.parked) session.leaveDesk.showParkedAgain(this.#heldDetail)
       })
     } catch (error) {
       logger.error({ sessionId: id, err: toError(error) }, 'a session that is held cannot say why')

@@ -106,7 +106,7 @@ export class Waking {
     if (away !== undefined) throw nodeAway(away)
     table.onEngine(session, true)
     try {
-      await this.bringBack(session, session.engine.snapshot)
+      await this.bringBack(session, session.leaveDesk.snapshot)
     } catch (error) {
       table.onEngine(session, false)
       const isCalledOff = error instanceof CalledOff
@@ -190,7 +190,9 @@ export class Waking {
       return
     }
     if (!this.#closed) this.#retry(id, () => this.wake(id))
-    session.engine.showParkedAgain(isCalledOff ? undefined : `Could not wake, and is tried again: ${reasonOf(error)}`)
+    session.leaveDesk.showParkedAgain(
+      isCalledOff ? undefined : `Could not wake, and is tried again: ${reasonOf(error)}`,
+    )
     if (!keeping.hasAll)
       await keeping.write(asleep(session, snapshot)).then(
         () => {
