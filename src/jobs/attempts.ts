@@ -9,7 +9,7 @@ import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Place } from '../sessions/places.js'
 import type { Observed, OnCallCounted, OnTurnOver, SessionEventTold } from '../sessions/registry-options.js'
 import type { JobPatch, JobRecord } from './adapter.js'
-import { endPatch, retryPatch, unbegunPatch } from './attempt-patches.js'
+import { AttemptEnds } from './attempt-ends.js'
 import { stricter } from './budgets.js'
 import type { AttemptOutcome, StoredJob } from './job.js'
 import { type Announcement, type JobEvents, UNHEARD, withStart } from './job-events.js'
@@ -17,7 +17,8 @@ import type { JobStore } from './job-store.js'
 import { patched } from './patch.js'
 import { JobRun, type RunLimits, type RunOwner } from './run.js'
 import type { JobSessions } from './sessions.js'
-import { type Ending, MissedEvents, type Tracked, tracked } from './tracked.js'
+import { Slots } from './slots.js'
+import { MissedEvents, type Tracked, tracked } from './tracked.js'
 
 export interface AttemptsOptions {
   clock: Clock
@@ -55,13 +56,8 @@ export class Attempts implements RunOwner {
   readonly #options: AttemptsOptions
   readonly #byJob = new Map<string, Tracked>()
   readonly #bySession = new Map<string, Tracked>()
-  /** Ended runs whose engine is not gone yet: they still take their slots. */
-  #closing = 0
-  #parked = 0
-  /** Over, their engines gone, and that is being written: their slots are others'. */
-  readonly #freed = new Set<Tracked>()
-  /** Tokens of attempts that are over and whose charge is being written. */
-  #uncharged = 0
+  readonly #slots: Slots
+  readonly #ends: AttemptEnds
   readonly #missed = new MissedEvents()
   readonly #unsubscribe: (() => void)[]
 
@@ -69,6 +65,12 @@ export class Attempts implements RunOwner {
     this.#options = options
     this.clock = options.clock
     this.sessions = options.sessions
+    this.#slots = new Slots(options.onSlot)
+    this.#ends = new AttemptEnds({
+      ...{ ...options, slots: this.#slots },
+      isTracked: (tracked) => this.#byJob.get(tracked.run.record.info.id) === tracked,
+      forget: ({ run }) => this.#byJob.delete(run.record.info.id),
+    })
     this.#unsubscribe = [
       this.sessions.follow('session_event', (told) => this.#onEvent(told), isRun),
       this.sessions.follow('session_held', (told) => this.#bySession.get(told.sessionId)?.run.onHeld(told.executionId)),
@@ -78,12 +80,12 @@ export class Attempts implements RunOwner {
 
   /** How many slots are taken. */
   get slots(): number {
-    return this.#byJob.size - this.#parked - this.#freed.size + this.#closing
+    return this.#slots.taken(this.#byJob.size)
   }
 
   /** Tokens that are used up and that no total of a day has yet. */
   get uncharged(): number {
-    return this.#uncharged
+    return this.#ends.uncharged
   }
 
   /** The live state of a job that this process runs; its session is told once it is there. */
@@ -176,7 +178,7 @@ export class Attempts implements RunOwner {
       tracked.claimed = { ...record, info: patched(record.info, { startedAt: undefined, sessionId: undefined, notes }) }
       run.abandon(undefined, { ...STOPPED, unbegun: true })
     } else if (session && (missed.length > 0 || IN_A_TURN.includes(session.status))) {
-      if (status === 'parked') this.#setParked(tracked, true)
+      if (status === 'parked') this.#slots.park(tracked, true)
       run.adopt(session, graceMs)
       run.catchUp(missed)
       // it was taken up before its engine was given anything, and nothing more will come of it
@@ -210,38 +212,16 @@ export class Attempts implements RunOwner {
     await new Promise<void>((resolve, reject) => {
       // its end is being written already
       if (run.ended) run.cancel(isRefused)
-      else this.#write(tracked, () => this.#cancel(tracked, isRefused).catch(reject))
+      else this.#write(tracked, () => this.#ends.cancel(tracked, isRefused).catch(reject))
       void tracked.settled.then(resolve)
     })
     if (run.wasParked) await within(DISCARD_MS, run.closed, { clock: this.clock })
     return run.record.info
   }
 
-  async #cancel(tracked: Tracked, isRefused: () => boolean): Promise<void> {
-    const { run } = tracked
-    if (isRefused()) return
-    if (run.ended) {
-      run.cancel(isRefused)
-      return
-    }
-    const { store, events } = this.#options
-    const { tokens, record } = run
-    const { today: day } = store
-    const patch = endPatch(run, { status: 'canceled' }, this.clock.now())
-    const told = withStart(tracked.start, events.announce('job_completed', record, { patch }))
-    const written = await store.settle(record, patch, tokens, told, true)
-    if (written && isRefused()) {
-      told.withdraw()
-      run.record = (await store.restore(record, { day, tokens })) ?? record
-      return
-    }
-    tracked.canceled = { written, told }
-    run.cancel()
-  }
-
   /** Resolves when the ends are stored whose slots were given away already. */
-  async freed(): Promise<void> {
-    for (const { stored } of this.#freed) await stored
+  freed(): Promise<void> {
+    return this.#slots.stored()
   }
 
   /** Resolves when the end of every run is written, or how it was left for the next process. */
@@ -280,14 +260,14 @@ export class Attempts implements RunOwner {
       const told = this.#options.events.announce('job_parked', run.record, { job, patch, executionId })
       if (!(await this.#change(tracked, patch, told))) return
       // it may have gone on, or ended, while this was written
-      if (run.parked) this.#setParked(tracked, true)
+      if (run.parked) this.#slots.park(tracked, true)
     })
   }
 
   onResumed(run: JobRun): void {
     const { notes, measured } = run
     const tracked = this.#byJob.get(run.record.info.id)
-    if (tracked?.run === run) this.#setParked(tracked, false)
+    if (tracked?.run === run) this.#slots.park(tracked, false)
     this.#writeFor(run, async (running) => {
       const executionId = run.record.info.parkedExecutionId
       const cleared = { parkedAt: undefined, parkedExecutionId: undefined }
@@ -311,90 +291,11 @@ export class Attempts implements RunOwner {
 
   #finish(tracked: Tracked, outcome: AttemptOutcome): void {
     const { run } = tracked
-    this.#setParked(tracked, false)
+    this.#slots.park(tracked, false)
     this.#bySession.delete(run.sessionId)
     // of one that an earlier process left the storage has refused nothing to this one
     if (outcome.unbegun && !this.#missed.expected) this.#options.onUnbegun()
-    this.#write(tracked, async () => {
-      if (tracked.canceled) {
-        this.#over(tracked, 'end', tracked.canceled)
-        return
-      }
-      if (outcome.unbegun && tracked.claimed && !run.cancelRequested) {
-        await this.#putBack(tracked, tracked.claimed)
-        return
-      }
-      const { attempt, maxAttempts } = run.record.info
-      const retries = outcome.status === 'failed' && !outcome.final && attempt < maxAttempts
-      // the next attempt works in the same directory: not before the engine of this one is gone; and whoever claims it waits until this
-      // one is told
-      if (retries) await Promise.all([run.closed, tracked.ahead?.durable])
-      await this.#settle(tracked, outcome, retries)
-    })
-  }
-
-  async #settle(tracked: Tracked, outcome: AttemptOutcome, retries: boolean): Promise<void> {
-    const { store, events } = this.#options
-    const { run } = tracked
-    const { record, cancelRequested } = run
-    const { today: day } = store
-    const next = retries && !cancelRequested ? 'retry' : 'end'
-    const now = this.clock.now()
-    const patch = next === 'retry' ? retryPatch(run, outcome, now) : endPatch(run, outcome, now)
-    const type = next === 'retry' ? 'job_retrying' : 'job_completed'
-    const told = withStart(tracked.start, events.announce(type, record, { patch }))
-    const { tokens } = run
-    this.#uncharged += tokens
-    const writing = store.settle(record, patch, tokens, told)
-    tracked.stored = writing
-    if (store.claimsTogether) void run.closed.then(() => this.#free(tracked))
-    const written = await writing
-    this.#uncharged -= tokens
-    if (written && cancelRequested && !run.cancelRequested && outcome.status === 'failed') {
-      // whoever canceled it was told meanwhile that it goes on
-      told.withdraw()
-      run.record = (await store.restore(record, { day, tokens })) ?? record
-      await this.#settle(tracked, outcome, retries)
-      return
-    }
-    await tracked.ahead?.durable
-    this.#over(tracked, next, { written, told })
-  }
-
-  /** Gives the slot of an attempt that is over to the next job in the turn in which its end is written, so that both are one write. */
-  #free(tracked: Tracked): void {
-    if (this.#byJob.get(tracked.run.record.info.id) !== tracked) return
-    this.#freed.add(tracked)
-    this.#options.onSlot()
-  }
-
-  async #putBack(tracked: Tracked, claimed: JobRecord): Promise<void> {
-    const { record } = tracked.run
-    tracked.start?.withdraw()
-    const written = await this.#options.store.putBack(record, unbegunPatch(claimed))
-    this.#over(tracked, 'retry', { written, told: UNHEARD })
-  }
-
-  #over(tracked: Tracked, next: 'retry' | 'end', { written, told }: Ending): void {
-    const { run, settle } = tracked
-    const { onSlot, onTerminal } = this.#options
-    if (written) run.record = written
-    this.#byJob.delete(run.record.info.id)
-    if (!this.#freed.delete(tracked)) this.#holdSlot(run)
-    settle()
-    if (!written) return
-    told.send()
-    if (next === 'end') onTerminal(written.info)
-    onSlot()
-  }
-
-  /** The job is over, its engine may not be. */
-  #holdSlot(run: JobRun): void {
-    this.#closing++
-    void run.closed.then(() => {
-      this.#closing--
-      this.#options.onSlot()
-    })
+    this.#write(tracked, () => this.#ends.finish(tracked, outcome))
   }
 
   // ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -409,13 +310,6 @@ export class Attempts implements RunOwner {
   #writeFor(run: JobRun, work: (tracked: Tracked) => void | Promise<void>): void {
     const tracked = this.#byJob.get(run.record.info.id)
     if (tracked?.run === run) this.#write(tracked, () => work(tracked))
-  }
-
-  #setParked(tracked: Tracked, parked: boolean): void {
-    if (tracked.parked === parked) return
-    tracked.parked = parked
-    this.#parked += parked ? 1 : -1
-    if (parked) this.#options.onSlot()
   }
 
   #write(tracked: Tracked, work: () => void | Promise<void>): void {
