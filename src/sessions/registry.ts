@@ -3,7 +3,7 @@ import type { SessionCommand } from '../../schemas/commands.js'
 import type { SessionClosedReason, SessionEvent } from '../../schemas/events.js'
 import type { AnswerChannel, ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { CreateSessionRequest, ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
-import { GatewayError, toError, unknownProfile } from '../errors.js'
+import { GatewayError, toError } from '../errors.js'
 import { keptWith, type TakenKey } from '../idempotency/making.js'
 import { assertEvent } from '../lib/argument.js'
 import { copyOf } from '../lib/json-value.js'
@@ -31,6 +31,7 @@ import {
   SESSION_EVENTS,
   type SessionObservers,
 } from './registry-options.js'
+import { Removals } from './removals.js'
 import { Session } from './session.js'
 import { SessionPages } from './session-pages.js'
 import { infoOf, type SessionEntry, SessionTable, visibleEntry } from './session-table.js'
@@ -57,6 +58,7 @@ export class SessionRegistry {
   /** Absent: one process has all sessions. */
   readonly shared: SharedSessions | undefined
   readonly #creation: Creation
+  readonly #removals: Removals
   #draining = false
 
   constructor(options: RegistryOptions) {
@@ -76,20 +78,21 @@ export class SessionRegistry {
     this.#sleep = new Sleep({
       ...{ ...shared, ...options.parking, mailbox },
       load: (id, whole, patience) => this.#archive.load(id, whole, patience),
-      remove: (session, reason) => this.#closeAndRemove(session, reason),
+      remove: (session, reason) => this.#removals.closeAndRemove(session, reason),
     })
     this.#archive = new Archive({
       ...{ ...shared, sleep: this.#sleep },
       build: (init, left) => new Session(this.#world, init, left),
       remove: (id, reason) => this.close(id, reason),
-      onTerminal: (id, endedAt) => this.#retainUntil(id, endedAt),
-      forget: (id) => this.#forget(id),
+      onTerminal: (id, endedAt) => this.#removals.retainUntil(id, endedAt),
+      forget: (id) => this.#removals.forget(id),
       onMissed: async (left) => this.shared?.onMissed(left),
       isElsewhere: options.sharing && ((id) => this.shared!.isElsewhere(id)),
     })
+    this.#removals = new Removals({ ...shared, sleep: this.#sleep, listeners: this.#listeners })
     const { sharing } = options
     this.shared = sharing && new SharedSessions({ ...shared, archive: this.#archive, sleep: this.#sleep, sharing })
-    this.#pages = new SessionPages(this.#table, this.#archive, sharing !== undefined)
+    this.#pages = new SessionPages(this.#table, this.#archive, options)
     executions.serve(this.#sleep, this.#keeping.atRest && ((executionId) => this.#sessionOf(executionId)))
     this.engines = new Engines({ ...shared, sleep: this.#sleep })
     this.#world = {
@@ -106,7 +109,7 @@ export class SessionRegistry {
       ...{ options, world: this.#world, places: this.#places, keeping: this.#keeping, archive: this.#archive },
       isDraining: () => this.#draining,
       register: (session, principal, told) => this.#register(session, principal, told),
-      remove: (id) => this.#remove(id),
+      remove: (id) => this.#removals.remove(id),
     })
   }
 
@@ -142,27 +145,9 @@ export class SessionRegistry {
     return this.#table.unended()
   }
 
-  /**
-   * One page of the sessions that a caller may see, newest first.
-   * @throws SG_ERR_PROFILE_UNKNOWN of a profile that is not there and has no session left
-   */
-  async page(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
-    const page = await this.#pages.page(query, principal)
-    const { profile, cursor } = query
-    // a list that was begun ends, also when the profile goes meanwhile
-    if (!profile || cursor !== undefined || page.items.length > 0) return page
-    if (!visible(principal, profile) || (await this.#hasProfile(profile))) return page
-    const { items } = await this.#pages.page({ profile, limit: 1 }, principal)
-    if (items.length === 0) throw unknownProfile()
-    return page
-  }
-
-  /** Whether a profile is here, or at another process: the list is of all their sessions. */
-  async #hasProfile(name: string): Promise<boolean> {
-    const { sharing, profilesRefreshed, profileInfo } = this.#options
-    if (sharing?.storage.nodes().some(({ profiles }) => profiles?.includes(name))) return true
-    await profilesRefreshed()
-    return profileInfo(name) !== undefined
+  /** As `SessionPages.page`. */
+  page(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
+    return this.#pages.page(query, principal)
   }
 
   /** A session as it is now; one that another process has, as it was last written. */
@@ -249,40 +234,15 @@ export class SessionRegistry {
     assertReason(reason)
     const entry = visibleEntry(this.#table.get(id) ?? (await this.#archive.find(id)), principal)
     if (this.#table.isParked(id) || this.#sleep.isBusy(id)) return this.#sleep.remove(id, reason)
-    return this.#table.holding(async () => this.#closeAndRemove(entry.session ?? (await this.#found(entry)), reason))
+    return this.#table.holding(async () =>
+      this.#removals.closeAndRemove(entry.session ?? (await this.#found(entry)), reason),
+    )
   }
 
   async #found(entry: SessionEntry, patience?: Patience): Promise<Session> {
     const session = await this.#table.holding(() => this.#load(entry, patience))
     if (!session) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
     return session
-  }
-
-  async #closeAndRemove(session: Session, reason: SessionClosedReason): Promise<SessionInfo> {
-    const { id } = session
-    if (this.#keeping.hasAll || session.midTurn)
-      await this.#removeKept(id, reason).catch((error) => {
-        // it stays, and what it would have done meanwhile it does now
-        this.#sleep.consider(session)
-        throw error
-      })
-    if (!this.#table.get(id)) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
-    if (session.ended) session.clients.disconnectAll(CLOSE.sessionRemoved)
-    // ended before it is taken out, so that its last events find it; taken out before anything is waited for
-    const ending = session.close(reason)
-    this.#remove(id)
-    await ending
-    // no client is shown more of it
-    return session.info(session.log.headSeq)
-  }
-
-  /** Durable before it is said. @throws SG_ERR_STORE_UNAVAILABLE; the session stays as it is then */
-  async #removeKept(id: string, reason?: SessionClosedReason): Promise<void> {
-    const session = this.#table.resident(id)
-    if (reason === undefined) await this.#keeping.erase(id, session)
-    else await this.#keeping.remove(id, session, { reason, ending: session && this.#telling.endingOf(session, reason) })
-    const readMeanwhile = this.#table.resident(id)
-    if (readMeanwhile !== session) await this.#keeping.erase(id, readMeanwhile)
   }
 
   /**
@@ -408,42 +368,9 @@ export class SessionRegistry {
     return this.#keeping.close()
   }
 
-  #remove(id: string): void {
-    const session = this.#table.resident(id)
-    if (!this.#table.remove(id)) return
-    this.#sleep.forget(id)
-    this.#options.executions.forget(id)
-    this.#options.dispatcher.forget(id)
-    this.#telling.onRemoved(id)
-    if (!this.#listeners.has('session_removed')) return
-    const tell = () => this.#listeners.emit('session_removed', { sessionId: id })
-    if (session) session.whenDurable(tell)
-    else tell()
-  }
-
   #onEnded(session: Session): void {
     this.#sleep.onEnded(session)
     this.#table.onEngine(session, false)
-    this.#retainUntil(session.id, session.facts.lastActivityAt)
-  }
-
-  /** A terminal session goes when its time is over. */
-  #retainUntil(id: string, endedAt: number): void {
-    const { sessionRetentionMs, clock } = this.#options
-    const entry = this.#table.get(id)
-    if (!entry || sessionRetentionMs === undefined) return
-    entry.retention = clock.after(endedAt + sessionRetentionMs - clock.now(), () => {
-      entry.session?.clients.disconnectAll(CLOSE.sessionRemoved)
-      // reported; tried again after another while
-      this.#forget(id).catch(() => this.#retainUntil(id, clock.now()))
-    })
-  }
-
-  /** @throws SG_ERR_STORE_UNAVAILABLE; it stays then */
-  async #forget(id: string): Promise<void> {
-    await this.#table.holding(async () => {
-      if (this.#keeping.hasAll) await this.#removeKept(id)
-      this.#remove(id)
-    })
+    this.#removals.retainUntil(session.id, session.facts.lastActivityAt)
   }
 }

@@ -1,10 +1,15 @@
 import type { ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
+import { unknownProfile } from '../errors.js'
 import { decodeOrder, MAX_PAGE, type Page, PageTurns, pageOf } from '../lib/paging.js'
-import { type Principal, UNLIMITED, visibleProfiles } from '../principal.js'
+import { type Principal, UNLIMITED, visible, visibleProfiles } from '../principal.js'
 import type { Archive } from './kept/archive.js'
 import type { JournaledSession, ListedQuery, RestStatus } from './kept/journal.js'
 import { orderOf } from './kept/journal.js'
+import type { RegistryOptions } from './registry-options.js'
 import { infoOf, type SessionTable } from './session-table.js'
+
+/** With `sharing` the journal is asked for all sessions: other processes have some. */
+type PagesOptions = Pick<RegistryOptions, 'sharing' | 'profilesRefreshed' | 'profileInfo'>
 
 /** A session as a page shows it. */
 interface Row {
@@ -19,22 +24,41 @@ interface Row {
 export class SessionPages {
   readonly #table: SessionTable
   readonly #archive: Archive
-  readonly #isShared: boolean
+  readonly #options: PagesOptions
   readonly #turns = new PageTurns()
 
-  /** @param isShared whether the journal is asked for all sessions: other processes have some */
-  constructor(table: SessionTable, archive: Archive, isShared: boolean) {
+  constructor(table: SessionTable, archive: Archive, options: PagesOptions) {
     this.#table = table
     this.#archive = archive
-    this.#isShared = isShared
+    this.#options = options
   }
 
   /**
    * One page of the sessions that a caller may see, newest first.
-   * @throws SG_ERR_VALIDATION on a cursor that is none of ours · SG_ERR_STORE_UNAVAILABLE
+   * @throws SG_ERR_VALIDATION on a cursor that is none of ours · SG_ERR_STORE_UNAVAILABLE · SG_ERR_PROFILE_UNKNOWN of a profile that is not
+   *   there and has no session left
    */
   async page(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
-    const asked = journalQuery(query, principal, this.#isShared)
+    const page = await this.#page(query, principal)
+    const { profile, cursor } = query
+    // a list that was begun ends, also when the profile goes meanwhile
+    if (!profile || cursor !== undefined || page.items.length > 0) return page
+    if (!visible(principal, profile) || (await this.#hasProfile(profile))) return page
+    const { items } = await this.#page({ profile, limit: 1 }, principal)
+    if (items.length === 0) throw unknownProfile()
+    return page
+  }
+
+  /** Whether a profile is here, or at another process: the list is of all their sessions. */
+  async #hasProfile(name: string): Promise<boolean> {
+    const { sharing, profilesRefreshed, profileInfo } = this.#options
+    if (sharing?.storage.nodes().some(({ profiles }) => profiles?.includes(name))) return true
+    await profilesRefreshed()
+    return profileInfo(name) !== undefined
+  }
+
+  async #page(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
+    const asked = journalQuery(query, principal, this.#options.sharing !== undefined)
     await this.#turns.next()
     if (!asked || !this.#archive.hasSome) return this.#pageOf(this.#rowsOf(query, principal, []), query)
     // what left the table while the journal is asked would be in neither
@@ -56,7 +80,7 @@ export class SessionPages {
   async all(): Promise<SessionInfo[]> {
     const all: SessionInfo[] = []
     for (let cursor: string | undefined; ; ) {
-      const { items, next } = await this.page({ limit: MAX_PAGE, ...(cursor !== undefined && { cursor }) }, UNLIMITED)
+      const { items, next } = await this.#page({ limit: MAX_PAGE, ...(cursor !== undefined && { cursor }) }, UNLIMITED)
       all.push(...items)
       if (next === undefined) return all
       cursor = next

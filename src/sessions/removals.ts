@@ -1,0 +1,92 @@
+import { CLOSE } from '../../schemas/close-codes.js'
+import type { SessionClosedReason } from '../../schemas/events.js'
+import type { SessionInfo } from '../../schemas/sessions.js'
+import { GatewayError } from '../errors.js'
+import type { Listeners } from '../lib/listeners.js'
+import type { Keeping } from './kept/keeping.js'
+import type { Sleep } from './life/sleep.js'
+import type { RegistryEvents, RegistryOptions } from './registry-options.js'
+import type { Session } from './session.js'
+import type { SessionTable } from './session-table.js'
+import type { Telling } from './telling.js'
+
+interface RemovalsParts extends Pick<RegistryOptions, 'clock' | 'dispatcher' | 'executions' | 'sessionRetentionMs'> {
+  keeping: Keeping
+  listeners: Listeners<RegistryEvents>
+  sleep: Sleep
+  table: SessionTable
+  telling: Telling
+}
+
+/** Takes sessions out, with what is kept of them: those that somebody removes, and those that ended long enough ago. */
+export class Removals {
+  readonly #parts: RemovalsParts
+
+  constructor(parts: RemovalsParts) {
+    this.#parts = parts
+  }
+
+  async closeAndRemove(session: Session, reason: SessionClosedReason): Promise<SessionInfo> {
+    const { id } = session
+    if (this.#parts.keeping.hasAll || session.midTurn)
+      await this.#removeKept(id, reason).catch((error) => {
+        // it stays, and what it would have done meanwhile it does now
+        this.#parts.sleep.consider(session)
+        throw error
+      })
+    if (!this.#parts.table.get(id)) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
+    if (session.ended) session.clients.disconnectAll(CLOSE.sessionRemoved)
+    // ended before it is taken out, so that its last events find it; taken out before anything is waited for
+    const ending = session.close(reason)
+    this.remove(id)
+    await ending
+    // no client is shown more of it
+    return session.info(session.log.headSeq)
+  }
+
+  /** Durable before it is said. @throws SG_ERR_STORE_UNAVAILABLE; the session stays as it is then */
+  async #removeKept(id: string, reason?: SessionClosedReason): Promise<void> {
+    const { keeping, table, telling } = this.#parts
+    const session = table.resident(id)
+    if (reason === undefined) await keeping.erase(id, session)
+    else await keeping.remove(id, session, { reason, ending: session && telling.endingOf(session, reason) })
+    const readMeanwhile = table.resident(id)
+    if (readMeanwhile !== session) await keeping.erase(id, readMeanwhile)
+  }
+
+  /** Takes one out of which nothing is kept any more. */
+  remove(id: string): void {
+    const { table, sleep, executions, dispatcher, telling, listeners } = this.#parts
+    const session = table.resident(id)
+    if (!table.remove(id)) return
+    sleep.forget(id)
+    executions.forget(id)
+    dispatcher.forget(id)
+    telling.onRemoved(id)
+    if (!listeners.has('session_removed')) return
+    const tell = () => listeners.emit('session_removed', { sessionId: id })
+    if (session) session.whenDurable(tell)
+    else tell()
+  }
+
+  /** A terminal session goes when its time is over. */
+  retainUntil(id: string, endedAt: number): void {
+    const { sessionRetentionMs, clock } = this.#parts
+    const entry = this.#parts.table.get(id)
+    if (!entry || sessionRetentionMs === undefined) return
+    entry.retention = clock.after(endedAt + sessionRetentionMs - clock.now(), () => {
+      entry.session?.clients.disconnectAll(CLOSE.sessionRemoved)
+      // reported; tried again after another while
+      this.forget(id).catch(() => this.retainUntil(id, clock.now()))
+    })
+  }
+
+  /** @throws SG_ERR_STORE_UNAVAILABLE; it stays then */
+  async forget(id: string): Promise<void> {
+    const { table, keeping } = this.#parts
+    await table.holding(async () => {
+      if (keeping.hasAll) await this.#removeKept(id)
+      this.remove(id)
+    })
+  }
+}
