@@ -3,6 +3,7 @@ import type { RunnerEvent } from '../../runner.js'
 import { configDirOf } from '../environment.js'
 import type { AgentSetup } from '../launch.js'
 import { filesWithSdk, type SdkSessionMessage } from './sdk-worker.js'
+import type { ClaudeSetup, ClaudeState } from './setup.js'
 import { assistantMessage, contentOf } from './translate.js'
 
 /**
@@ -19,12 +20,18 @@ export async function replayOf(
 }
 
 /** Whether the agent has written anything of a session down. */
-export async function hasTranscript(
-  specifier: string,
-  env: Record<string, string>,
-  sessionId: string,
-): Promise<boolean> {
+async function hasTranscript(specifier: string, env: Record<string, string>, sessionId: string): Promise<boolean> {
   return (await filesWithSdk(specifier, env, 'getSessionMessages', [sessionId, {}])).length > 0
+}
+
+/** The predecessor's session, when the agent knows it. */
+export async function takenOver(
+  { sdkSpecifier, env }: ClaudeSetup,
+  restored: ClaudeState | undefined,
+): Promise<string | undefined> {
+  if (!restored) return undefined
+  const { sdkSessionId, isFresh } = restored
+  return !isFresh || (await hasTranscript(sdkSpecifier, env, sdkSessionId)) ? sdkSessionId : undefined
 }
 
 /** Whether an agent that did not start has nothing of its session any more. */

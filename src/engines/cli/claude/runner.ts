@@ -18,20 +18,20 @@ import { agentDied, answered, control } from '../control.js'
 import { beginLaunch, type Launch, lateStart } from '../launch.js'
 import { Pausing } from '../pausing.js'
 import type { AgentProcess } from '../process.js'
-import { apiKeySourceOf } from './api-key-source.js'
 import { assertSayable } from './arguments.js'
 import { callRules } from './call-rules.js'
-import { assumedInit, capabilities, runnerCapabilities, systemInit } from './describe.js'
+import { assumedInit, runnerCapabilities } from './describe.js'
 import { failureOf } from './failure.js'
 import { Gate } from './gate.js'
-import { hasTranscript, isForgotten, replayOf } from './history.js'
+import { isForgotten, replayOf, takenOver } from './history.js'
 import { BROKEN_OFF, Interruption, NOT_TAKEN } from './interruption.js'
 import { budgetLeft, spentBefore } from './limits.js'
 import { Opening } from './opening.js'
 import { beforeEachCall, claudeSettings } from './options.js'
 import { Comeback, type ParkedTurn, PUT_OFF_GRACE_MS, refusals } from './parked-turn.js'
 import { PromptStream } from './prompt-stream.js'
-import type { SdkInit, SdkInitialization, SdkMessage, SdkQuery, SdkResult, SdkStatus } from './sdk.js'
+import type { SdkInit, SdkMessage, SdkQuery, SdkResult, SdkStatus } from './sdk.js'
+import { SelfReport } from './self-report.js'
 import type { ClaudeSetup, ClaudeState } from './setup.js'
 import { ClaudeTranslator, isUsual } from './translate.js'
 import { isOfItsOwn, type TurnTaken, TurnWatch } from './turn-watch.js'
@@ -56,14 +56,9 @@ export class ClaudeRunner implements Runner {
   #host: RunnerHost | undefined
   #query: SdkQuery | undefined
   #process: AgentProcess | undefined
-  #sdkSessionId = ''
-  #mode: PermissionMode
-  #model: string | undefined
+  readonly #report: SelfReport
   #isFresh: boolean
   #isOpen = false
-  #initialization: SdkInitialization = {}
-  #init: SdkInit | undefined
-  #isOauth = false
   /** Id of the prompt whose turn is in progress. */
   #turn: string | undefined
   readonly #watch: TurnWatch
@@ -77,10 +72,9 @@ export class ClaudeRunner implements Runner {
     this.#setup = setup
     this.#restored = restored
     const { config } = setup
-    this.#mode = restored?.permissionMode ?? config.permissionMode ?? 'default'
-    this.#model = restored ? restored.model : config.model
     this.#isFresh = restored?.isFresh ?? true
     const emit = (event: RunnerEvent) => this.#emit(event)
+    this.#report = new SelfReport(setup, restored, emit)
     this.#translator = new ClaudeTranslator(emit, config.includePartialMessages ?? true, restored)
     this.#gate = this.#createGate()
     this.#watch = new TurnWatch(this.#gate, config)
@@ -89,7 +83,7 @@ export class ClaudeRunner implements Runner {
   }
 
   get written(): Written {
-    return { sessionId: this.#sdkSessionId, last: this.#translator.lastUuid }
+    return { sessionId: this.#report.sessionId, last: this.#translator.lastUuid }
   }
 
   /** Only a call that waits can be put off; whatever else runs would end with the agent. */
@@ -109,7 +103,7 @@ export class ClaudeRunner implements Runner {
   async start(host: RunnerHost): Promise<void> {
     this.#host = host
     if (this.#pausing.over) await this.#pausing.passed(host.signal)
-    const resume = await this.#takenOver()
+    const resume = await takenOver(this.#setup, this.#restored)
     const launch = await beginLaunch(this.#setup, host.signal)
     try {
       if (this.#closing) throw startError('The session was closed.')
@@ -158,7 +152,7 @@ export class ClaudeRunner implements Runner {
   async setPermissionMode(mode: PermissionMode): Promise<void> {
     await this.#control(async (query) => {
       await query.setPermissionMode(mode)
-      this.#modeIs(mode)
+      this.#report.modeIs(mode)
     })
   }
 
@@ -166,9 +160,8 @@ export class ClaudeRunner implements Runner {
     assertSayable({ model })
     await this.#control(async (query) => {
       await query.setModel(model)
-      this.#model = model
       this.#watch.isModelChosen = true
-      this.#emit({ type: 'model_changed', ...(model !== undefined && { model }) })
+      this.#report.modelIs(model)
     })
   }
 
@@ -183,17 +176,18 @@ export class ClaudeRunner implements Runner {
   snapshot(): RunnerSnapshot {
     const call = this.#gate.held
     this.#isParked = call !== undefined
+    const { sessionId, mode, model, init } = this.#report
     const state: ClaudeState = {
       agent: this.#setup.row.name,
-      sdkSessionId: this.#sdkSessionId,
-      permissionMode: this.#mode,
-      ...(this.#model !== undefined && { model: this.#model }),
+      sdkSessionId: sessionId,
+      permissionMode: mode,
+      ...(model !== undefined && { model }),
       isFresh: this.#isFresh && !call,
       ...this.#translator.state,
       ...(call &&
-        this.#init && {
+        init && {
           parked: {
-            ...{ call, refused: this.#gate.refusedThen, init: this.#init },
+            ...{ call, refused: this.#gate.refusedThen, init },
             ...{ agent: this.#translator.totals.agent, taken: this.#watch.taken },
           },
         }),
@@ -253,26 +247,19 @@ export class ClaudeRunner implements Runner {
     for (const event of await replayOf(sdkSpecifier, env, config.resume)) this.#emit(event)
   }
 
-  /** The predecessor's session, when the agent knows it. */
-  async #takenOver(): Promise<string | undefined> {
-    if (!this.#restored) return undefined
-    const { sdkSessionId, isFresh } = this.#restored
-    const { sdkSpecifier, env } = this.#setup
-    return !isFresh || (await hasTranscript(sdkSpecifier, env, sdkSessionId)) ? sdkSessionId : undefined
-  }
-
   #createQuery(launch: Launch, resume: string | undefined): SdkQuery {
     const { sdk, config, row, env } = this.#setup
+    const { mode: permissionMode, model } = this.#report
     const { model: _asked, ...rest } = config
     const settings = claudeSettings({
-      config: { ...rest, permissionMode: this.#mode, ...(this.#model !== undefined && { model: this.#model }) },
+      config: { ...rest, permissionMode, ...(model !== undefined && { model }) },
       trusted: this.#setup.trusted,
       command: row.command,
       resume,
       maxBudgetUsd: budgetLeft(config, this.#translator.totals.costUsd),
       ours: this.#setup.hostedTools?.server,
     })
-    this.#sdkSessionId = settings.sessionId ?? settings.resume ?? ''
+    this.#report.sessionId = settings.sessionId ?? settings.resume ?? ''
     return sdk.query({
       prompt: this.#prompts,
       options: {
@@ -290,7 +277,7 @@ export class ClaudeRunner implements Runner {
 
   #createGate(): Gate {
     return new Gate({
-      ...callRules(this.#setup, () => this.#mode),
+      ...callRules(this.#setup, () => this.#report.mode),
       hostedTools: this.#setup.hostedTools,
       restored: this.#restored?.parked?.call,
       onReturned: () => this.#comeback.end(),
@@ -318,7 +305,7 @@ export class ClaudeRunner implements Runner {
     const detail = [failure, await this.#process?.lastWords()].filter(Boolean).join(' ')
     if (this.#isOpen && !this.#closing && !this.isSpent) {
       this.#translator.breakOff()
-      this.#emit(agentDied(detail, this.#isFresh ? undefined : this.#sdkSessionId))
+      this.#emit(agentDied(detail, this.#isFresh ? undefined : this.#report.sessionId))
       void this.close()
     }
     return detail
@@ -332,23 +319,15 @@ export class ClaudeRunner implements Runner {
     const initialization = await query.initializationResult()
     const init =
       (parked
-        ? { ...parked.init, permissionMode: this.#mode, model: this.#model ?? parked.init.model }
+        ? { ...parked.init, permissionMode: this.#report.mode, model: this.#report.model ?? parked.init.model }
         : await this.#opening.report(initialization, this.#prompts, this.#translator.totals)) ??
       assumedInit(initialization, this.#setup, {
-        sdkSessionId: this.#sdkSessionId,
-        model: this.#model,
-        mode: this.#mode,
+        sdkSessionId: this.#report.sessionId,
+        model: this.#report.model,
+        mode: this.#report.mode,
       })
-    this.#sdkSessionId = init.session_id
-    this.#mode = init.permissionMode as PermissionMode
-    // the report that was kept may be from before another one was chosen
-    if (!parked) this.#model = init.model
     this.#isOpen = true
-    this.#init = init
-    this.#initialization = initialization
-    this.#isOauth = apiKeySourceOf(initialization.account, init.apiKeySource) === 'oauth'
-    this.#emit(systemInit(init, initialization, this.#setup))
-    this.#emit(capabilities(initialization))
+    this.#report.open(init, initialization)
   }
 
   #receive(message: SdkMessage): void {
@@ -367,28 +346,14 @@ export class ClaudeRunner implements Runner {
   #receiveStatus(message: SdkStatus): void {
     // An interrupt that comes before the agent has taken the prompt up is lost.
     if (this.#interruption.isWanted && message.status === 'requesting') void this.#query?.interrupt().catch(() => {})
-    if (message.permissionMode) this.#modeIs(message.permissionMode as PermissionMode)
+    if (message.permissionMode) this.#report.modeIs(message.permissionMode as PermissionMode)
     if (!isUsual(message)) this.#translator.translate(message)
   }
 
   /** It comes before every turn. */
   #receiveInit(init: SdkInit): void {
     this.#translator.flush()
-    this.#init = init
-    this.#tellIfOther(init)
-    this.#modeIs(init.permissionMode as PermissionMode)
-    if (init.model === this.#model || this.#watch.isModelChosen) return
-    this.#model = init.model
-    this.#emit({ type: 'model_changed', model: init.model })
-  }
-
-  /** A login that is said too late to hold a prompt back, for a gateway may refuse such sessions; a conversation that was begun anew. */
-  #tellIfOther(init: SdkInit): void {
-    const isLogin = !this.#isOauth && apiKeySourceOf(this.#initialization.account, init.apiKeySource) === 'oauth'
-    if (!isLogin && init.session_id === this.#sdkSessionId) return
-    this.#isOauth ||= isLogin
-    this.#sdkSessionId = init.session_id
-    this.#emit(systemInit(init, this.#initialization, this.#setup))
+    this.#report.renew(init, this.#watch.isModelChosen)
   }
 
   #receiveResult(result: SdkResult): void {
@@ -434,12 +399,6 @@ export class ClaudeRunner implements Runner {
       await command(this.#query)
     }
     return control(() => answered(run(), this.#setup.clock))
-  }
-
-  #modeIs(mode: PermissionMode): void {
-    if (mode === this.#mode) return
-    this.#mode = mode
-    this.#emit({ type: 'permission_mode_changed', mode })
   }
 
   #emit(event: RunnerEvent): void {
