@@ -1,4 +1,5 @@
 import type { JobInfo } from '../../schemas/jobs.js'
+import { copyOf } from '../lib/json-value.js'
 import type { JobPatch, StoredJob } from './job.js'
 
 /** A job with what a patch sets and without what it clears. */
@@ -47,6 +48,9 @@ const NO_PATCH: JobPatch = {}
  */
 export const shown = (job: StoredJob, patch?: JobPatch): JobInfo =>
   job.notes === undefined && !patch ? job : copied(job, patch ?? NO_PATCH, 'notes')
+
+/** For a host, which may write into what it is given. */
+export const handedOut = (job: StoredJob): JobInfo => copyOf(shown(job))
 
 const LISTED_PROMPT = 1_000
 

@@ -1,24 +1,21 @@
-import {
+import type {
   CreateJobRequest,
-  type JobEvent,
-  type JobInfo,
-  type ListJobsQuery,
-  type QueueStats,
-  type WebhookDelivery,
+  JobEvent,
+  JobInfo,
+  ListJobsQuery,
+  QueueStats,
+  WebhookDelivery,
 } from '../../schemas/jobs.js'
 import { GatewayError } from '../errors.js'
-import { keptWith, type TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
-import { assertMeta, copyOf } from '../lib/json-value.js'
+import { copyOf } from '../lib/json-value.js'
 import type { Logger } from '../lib/logger.js'
-import { newId } from '../lib/new-id.js'
 import type { Page } from '../lib/paging.js'
-import { Patience, patiently, persistently } from '../lib/patience.js'
+import { patiently, persistently } from '../lib/patience.js'
 import { present } from '../lib/present.js'
 import type { Standstill } from '../lib/standstill.js'
-import { type Checker, compileSchema, validationError } from '../lib/validation.js'
-import { nameOf, type Principal, UNLIMITED, visible } from '../principal.js'
+import { type Principal, UNLIMITED, visible } from '../principal.js'
 import type { ProfileCatalog } from '../profiles/catalog.js'
 import type { Admission } from '../sessions/admission.js'
 import type { OnCallCounted, OnTurnOver } from '../sessions/registry-options.js'
@@ -27,8 +24,8 @@ import type { WebhookDeliverer } from '../webhooks/deliverer.js'
 import type { DeliveryOrigin } from '../webhooks/delivery.js'
 import type { EgressGuard } from '../webhooks/egress.js'
 import { signingKeys } from '../webhooks/signing.js'
-import { targetProblems, type WebhookTarget } from '../webhooks/target.js'
-import { getJob, type JobRecord, type QueueAdapter } from './adapter.js'
+import type { WebhookTarget } from '../webhooks/target.js'
+import { getJob, type QueueAdapter } from './adapter.js'
 import { withAttempt } from './attempt-meter.js'
 import { Attempts } from './attempts.js'
 import { DailyBudget } from './budgets.js'
@@ -36,18 +33,17 @@ import { Cancels } from './cancels.js'
 import { Claims } from './claims.js'
 import { JobCounters } from './counters.js'
 import { DelayedJobs } from './delayed-jobs.js'
-import { newJob, type StoredJob } from './job.js'
+import type { StoredJob } from './job.js'
 import { JobEvents, type QueueEvents } from './job-events.js'
 import { jobPage } from './job-page.js'
 import { JobStore } from './job-store.js'
 import { QUEUE_DEFAULTS, type QueueServerOptions } from './options.js'
-import { listed, patched, shown } from './patch.js'
+import { handedOut, listed, patched } from './patch.js'
 import { type RecoveryOptions, recover } from './recovery.js'
-import { ofSession } from './refusals.js'
 import { Retention } from './retention.js'
-import { Room } from './room.js'
 import type { JobSessions } from './sessions.js'
 import { type QueueCluster, SharedQueue } from './shared-queue.js'
+import { Submissions, type Submitter } from './submissions.js'
 
 export interface JobQueueOptions extends QueueServerOptions {
   adapter: QueueAdapter
@@ -74,12 +70,6 @@ export interface JobQueueOptions extends QueueServerOptions {
   oneWrite?: boolean
 }
 
-const requestChecker: Checker<CreateJobRequest> = compileSchema(CreateJobRequest)
-const RETRY_AFTER_S = 5
-
-/** A host may write into what it is given. */
-const handedOut = (job: StoredJob): JobInfo => copyOf(shown(job))
-
 /**
  * Jobs: sessions that run unattended, as many at a time as there are slots, in the order of priority and submission. What a job may
  * go through stands in `job.ts`, what one attempt does in `run.ts`.
@@ -95,14 +85,12 @@ export class JobQueue {
   readonly #events: JobEvents
   readonly #attempts: Attempts
   readonly #retention: Retention | undefined
+  readonly #submissions: Submissions
   readonly #claims: Claims
   readonly #cancels: Cancels
   readonly #started: Promise<void>
   #onStarted = () => {}
   #draining = false
-  /** Jobs whose submission is not told yet, and whether it came about. */
-  readonly #submitting = new Map<string, Promise<boolean>>()
-  readonly #room: Room
   readonly #unsubscribe: (() => void)[] = []
 
   constructor(options: JobQueueOptions) {
@@ -121,12 +109,6 @@ export class JobQueue {
     })
     const { cluster, homes } = options
     this.#shared = cluster && new SharedQueue({ cluster, adapter, clock, budget: this.#budget, home: homes?.node })
-    this.#room = new Room({
-      bound: options.maxQueuedJobs ?? QUEUE_DEFAULTS.maxQueuedJobs,
-      counters: this.#counters,
-      shared: this.#shared,
-      submitting: this.#submitting,
-    })
     this.#store = new JobStore({
       shared: this.#shared,
       adapter,
@@ -176,6 +158,17 @@ export class JobQueue {
       onTerminal: (job) => this.#retention?.onTerminal(job),
       onUnbegun: () => this.#claims.awaitStorage(),
     })
+    this.#submissions = new Submissions({
+      ...{ clock, guard, admission: options.admission, homes },
+      bound: options.maxQueuedJobs ?? QUEUE_DEFAULTS.maxQueuedJobs,
+      counters: this.#counters,
+      shared: this.#shared,
+      store: this.#store,
+      events: this.#events,
+      started: this.#started,
+      isDraining: () => this.#draining,
+      claims: () => this.#claims,
+    })
     this.#claims = new Claims({
       ...{ adapter, clock, logger, sessions, maxConcurrency: this.#maxConcurrency, standstill: options.standstill },
       ...{
@@ -186,13 +179,13 @@ export class JobQueue {
         attempts: this.#attempts,
         shared: this.#shared,
       },
-      submitting: this.#submitting,
+      submitting: this.#submissions.untold,
       onPause: (paused) => this.#events.budgetChanged(paused),
     })
     this.#cancels = new Cancels({
       ...{ adapter, clock },
       ...{ attempts: this.#attempts, claims: this.#claims, events: this.#events },
-      ...{ store: this.#store, shared: this.#shared, submitting: this.#submitting },
+      ...{ store: this.#store, shared: this.#shared, submitting: this.#submissions.untold },
       onTerminal: (job) => this.#retention?.onTerminal(job),
     })
     this.#unsubscribe.push(sessions.follow('room', () => this.#claims.wake()))
@@ -266,71 +259,8 @@ export class JobQueue {
    * Accepts a job; it is stored when this resolves.
    * @throws GatewayError as a session's creation would, and for a webhook that may not be reached or whose headers are not allowed
    */
-  async submit(
-    wanted: CreateJobRequest,
-    { principal = UNLIMITED, takenKey }: { principal?: Principal; takenKey?: TakenKey | undefined } = {},
-  ): Promise<JobInfo> {
-    requestChecker.assert(wanted)
-    assertMeta(wanted.meta, 'meta')
-    assertMeta(wanted.session.meta, 'session.meta')
-    // the host may use its own again
-    const request = copyOf({ ...wanted, session: { ...wanted.session } })
-    this.#assertOpen()
-    // whether there is room is asked last: what is refused for itself is not to come again
-    if (request.webhook) {
-      const problems = targetProblems(request.webhook, this.#options.guard, 'webhook')
-      if (problems.length > 0) throw validationError(problems)
-    }
-    const examined = this.#options.admission.examine(request.session, principal)
-    const { profile, cwd } = await examined.catch((refusal) => {
-      throw ofSession(refusal)
-    })
-    await this.#started
-    this.#assertOpen()
-    await this.#room.count()
-    // of those that one count let in together each is one more
-    if (this.#room.isFull) await this.#room.count()
-    while (this.#room.mayBeFull) await this.#room.countAnew()
-    this.#assertOpen()
-    this.#room.assert()
-    const { name } = profile.info
-    const given = { id: newId(), now: this.#options.clock.now(), profile: name, generation: profile.generation, cwd }
-    const home = this.#shared && this.#options.homes?.of(profile.info)
-    const info = newJob(request, { ...given, submittedBy: nameOf(principal), home })
-    const record = { info, request: JSON.parse(JSON.stringify(request)) }
-    const { clock } = this.#options
-    const submitted = async (isRefused: () => boolean) => {
-      const submission = this.#add(record, takenKey && keptWith(takenKey, 'job', info.id), isRefused)
-      this.#submitting.set(info.id, submission)
-      const told = () => this.#submitting.delete(info.id)
-      let cameAbout = false
-      try {
-        cameAbout = await submission
-      } finally {
-        if (cameAbout) told()
-        // a claim that is under way may have it already
-        else void this.#claims.inTurn(async () => told())
-        this.#claims.wake()
-      }
-    }
-    await patiently(clock, submitted, { patience: new Patience(clock, takenKey?.waitedMs) })
-    return handedOut(info)
-  }
-
-  /** @returns false when it was refused while it was being stored, and is gone again */
-  async #add(record: JobRecord, key: KeptKey | undefined, isRefused: () => boolean): Promise<boolean> {
-    await this.#store.add(record, key)
-    if (isRefused()) {
-      await this.#store.disown(record)
-      return false
-    }
-    this.#store.adopt(record)
-    this.#events.emit('job_submitted', record)
-    return true
-  }
-
-  #assertOpen(): void {
-    if (this.#draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: RETRY_AFTER_S })
+  submit(wanted: CreateJobRequest, by: Submitter = {}): Promise<JobInfo> {
+    return this.#submissions.submit(wanted, by)
   }
 
   /** Another node has told something: what was counted is from before. */
@@ -434,7 +364,7 @@ export class JobQueue {
   async close(): Promise<void> {
     this.drain()
     // what still comes to be stored of a refused one would run in the next process
-    await Promise.allSettled(this.#submitting.values())
+    await this.#submissions.settled()
     await this.#claims.idle()
     await this.#attempts.settled()
     this.#attempts.stop()

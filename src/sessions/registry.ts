@@ -145,7 +145,7 @@ export class SessionRegistry {
     return this.#table.unended()
   }
 
-  /** As `SessionPages.page`. */
+  /** One page of the sessions that a caller may see, newest first. @throws as `SessionPages.page` */
   page(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
     return this.#pages.page(query, principal)
   }
