@@ -1,5 +1,5 @@
 import type { SessionEvent, SessionEventOf } from '../../schemas/events.js'
-import type { JobProgress, JobResult, JobUsage } from '../../schemas/jobs.js'
+import type { JobProgress, JobUsage } from '../../schemas/jobs.js'
 import type { SessionInfo, SessionStatus } from '../../schemas/sessions.js'
 import { GatewayError } from '../errors.js'
 import { type Backoff, delayAfter } from '../lib/backoff.js'
@@ -11,10 +11,11 @@ import type { Place } from '../sessions/places.js'
 import type { SessionEventTold } from '../sessions/registry-options.js'
 import type { JobPatch, JobRecord } from './adapter.js'
 import { AttemptMeter } from './attempt-meter.js'
+import { AttemptTime } from './attempt-time.js'
 import type { AttemptNotes, AttemptOutcome, StoredJob } from './job.js'
+import { outcomeOf, refused } from './outcome.js'
 import { patched } from './patch.js'
 import { progressOf } from './progress.js'
-import { isFinalRefusal } from './refusals.js'
 import { type JobSessions, unlessGone } from './sessions.js'
 
 /** `undefined`: no limit. */
@@ -36,14 +37,6 @@ export interface RunOwner {
   onEnded(run: JobRun, outcome: AttemptOutcome): void
   /** An engine or a host's code failed in a way that is not for callers' eyes. */
   onFault(run: JobRun, error: unknown): void
-}
-
-const SUBTYPE_ERRORS: Record<JobResult['subtype'], string> = {
-  success: 'The run failed.',
-  error_during_execution: 'The run failed.',
-  error_max_turns: 'The run reached maxTurns.',
-  error_max_budget_usd: 'The run reached maxBudgetUsd.',
-  interrupted: 'The run was interrupted.',
 }
 
 /** Refusals of a session whose engine was given nothing. */
@@ -74,16 +67,10 @@ export class JobRun {
   /** Cancels that came while the end of the attempt was being written. */
   readonly #cancels: (() => boolean)[] = []
   readonly #meter: AttemptMeter
+  readonly #time: AttemptTime
   #state: 'claimed' | 'running' | 'parked' | 'ended' = 'claimed'
-  /** By the steady clock: one that is set passes no time. */
-  #legSince: number
-  #activeMs: number
-  #parkedMs: number
   #lastSeq: number
   #sdkSessionId: string | undefined
-  #watchdog: Timer | undefined
-  /** Before that no limit is held against what an earlier process left. */
-  #graceUntil = Number.NEGATIVE_INFINITY
   readonly #place: Place | undefined
   #isBorn: boolean
   /** It is parked, and its session has its engine. */
@@ -102,10 +89,12 @@ export class JobRun {
     this.#place = from.place
     this.#isBorn = from.place === undefined
     this.#meter = new AttemptMeter(attempt)
-    this.#activeMs = attempt?.activeMs ?? 0
-    this.#parkedMs = attempt?.parkedMs ?? 0
+    this.#time = new AttemptTime(owner.clock, attempt, {
+      ...limits,
+      onRunTooLong: (error) => this.#kill(error),
+      onParkedTooLong: (error) => this.#end({ status: 'failed', error, final: true }),
+    })
     this.#lastSeq = attempt?.lastSeq ?? 0
-    this.#legSince = owner.clock.steady()
   }
 
   get ended(): boolean {
@@ -159,7 +148,8 @@ export class JobRun {
 
   get notes(): AttemptNotes {
     const { usage } = this.#meter
-    return { usage, activeMs: this.#activeMs, parkedMs: this.#parkedMs, lastSeq: this.#lastSeq }
+    const { activeMs, parkedMs } = this.#time
+    return { usage, activeMs, parkedMs, lastSeq: this.#lastSeq }
   }
 
   /** Calls the creation of its session off. @throws once the run has ended */
@@ -171,8 +161,7 @@ export class JobRun {
   begin(profile: () => ResolvedProfile | Promise<ResolvedProfile>, told?: PlannedNotification): void {
     if (this.#state !== 'claimed') return
     this.#state = 'running'
-    this.#legSince = this.#owner.clock.steady()
-    this.#armWatchdog()
+    this.#time.enter('running')
     const { request, info } = this.record
     const createdBy = info.notes?.submittedBy
     const options = { id: this.sessionId, jobId: info.id, signal: this, place: this.#place, createdBy, told }
@@ -199,12 +188,10 @@ export class JobRun {
     const { status, parkedAt } = this.record.info
     this.#state = status === 'parked' ? 'parked' : 'running'
     const now = this.#owner.clock.now()
-    // what came before this process is known by the wall clock alone
-    if (status === 'parked') this.#parkedMs += Math.max(0, now - (parkedAt ?? now))
     this.#sdkSessionId = session.sdkSessionId
     this.#meter.readTotals(session)
-    this.#graceUntil = this.#owner.clock.steady() + graceMs
-    this.#armWatchdog()
+    // what came before this process is known by the wall clock alone
+    this.#time.goOn(this.#state, { parkedMs: status === 'parked' ? Math.max(0, now - (parkedAt ?? now)) : 0, graceMs })
     if (session.status === 'parked') this.#park(session.parked?.executions[0]?.executionId)
     else this.#resume()
   }
@@ -245,7 +232,7 @@ export class JobRun {
         return
       case 'turn_completed':
         this.#resume()
-        this.#end(this.#outcomeOf(event))
+        this.#end(outcomeOf(event, this.#killing?.error, this.#overTokens ? this.#tooManyTokens : undefined))
         return
       case 'session_error':
         this.#end(this.#killing ? this.#killed() : refused(event.message, event.code))
@@ -306,45 +293,16 @@ export class JobRun {
       this.#end(this.#killed())
       return
     }
-    this.#account()
     this.#state = 'parked'
-    this.#armWatchdog()
+    this.#time.enter('parked')
     this.#owner.onParked(this, executionId)
   }
 
   #resume(): void {
     if (this.#state !== 'parked') return
-    this.#account()
     this.#state = 'running'
-    this.#armWatchdog()
+    this.#time.enter('running')
     this.#owner.onResumed(this)
-  }
-
-  /** Books the time since the last change of state. */
-  #account(): void {
-    const now = this.#owner.clock.steady()
-    const passed = now - this.#legSince
-    if (this.#state === 'parked') this.#parkedMs += passed
-    else if (this.#state === 'running') this.#activeMs += passed
-    this.#legSince = now
-  }
-
-  /** One watchdog: for the time spent running while it runs, for the time parked while it is parked. */
-  #armWatchdog(): void {
-    this.#watchdog?.cancel()
-    this.#watchdog = undefined
-    const { clock } = this.#owner
-    const graceMs = Math.max(this.#graceUntil - clock.steady(), 0)
-    const { durationMs, parkedMs } = this.limits
-    const since = clock.steady() - this.#legSince
-    if (this.#state === 'parked' && parkedMs !== undefined)
-      this.#watchdog = clock.after(Math.max(parkedMs - this.#parkedMs - since, graceMs), () =>
-        this.#end({ status: 'failed', error: `The run was parked for more than ${parkedMs} ms.`, final: true }),
-      )
-    else if (this.#state === 'running' && durationMs !== undefined)
-      this.#watchdog = clock.after(Math.max(durationMs - this.#activeMs - since, graceMs), () =>
-        this.#kill(`The run took longer than ${durationMs} ms.`),
-      )
   }
 
   /** Interrupts the turn; a run that does not end by itself then is ended. */
@@ -360,22 +318,6 @@ export class JobRun {
 
   #killed(): AttemptOutcome {
     return { status: 'failed', error: this.#killing!.error }
-  }
-
-  #outcomeOf(event: SessionEventOf<'turn_completed'>): AttemptOutcome {
-    const { subtype, isError, durationMs, result: text, errors } = event
-    const result: JobResult = {
-      subtype,
-      isError,
-      durationMs,
-      ...(text !== undefined && { text }),
-      ...(errors && { errors }),
-    }
-    const failed = (error: string): AttemptOutcome => ({ status: 'failed', error, result })
-    if (this.#killing) return failed(this.#killing.error)
-    if (isError || subtype !== 'success') return failed(errors?.join(' · ') || SUBTYPE_ERRORS[subtype])
-    if (this.#overTokens) return failed(this.#tooManyTokens)
-    return { status: 'succeeded', result }
   }
 
   #onClosed({ reason }: SessionEventOf<'session_closed'>): void {
@@ -403,9 +345,8 @@ export class JobRun {
     const { sessions } = this.#owner
     this.wasParked = this.parked && !this.#isHeld
     this.#place?.release()
-    this.#account()
+    this.#time.stop()
     this.#state = 'ended'
-    this.#watchdog?.cancel()
     this.#killing?.grace.cancel()
     // closing also discards what a parked session could be woken from; ending leaves the session to be looked at
     const ends = this.wasParked ? () => this.#closeParked() : () => sessions.end(this.sessionId)
@@ -436,9 +377,3 @@ const isSuccess = ({ event }: SessionEventTold): boolean =>
 
 const isTold = ({ event }: SessionEventTold): boolean =>
   progressOf(event) !== undefined || (event.type === 'status_changed' && event.status === 'parked')
-
-const refused = (error: string, code?: string): AttemptOutcome => ({
-  status: 'failed',
-  error,
-  ...(isFinalRefusal(code) && { final: true }),
-})

@@ -145,7 +145,10 @@ export class SessionRegistry {
     return this.#table.unended()
   }
 
-  /** One page of the sessions that a caller may see, newest first. @throws as `SessionPages.page` */
+  /**
+   * One page of the sessions that a caller may see, newest first.
+   * @throws SG_ERR_PROFILE_UNKNOWN of a profile that is not there and has no session left
+   */
   page(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
     return this.#pages.page(query, principal)
   }
