@@ -1,11 +1,5 @@
 import { realpath } from 'node:fs/promises'
-import type {
-  AvailableCommand,
-  RequestPermissionRequest,
-  RequestPermissionResponse,
-  SessionConfigOption,
-  SessionUpdate,
-} from '@agentclientprotocol/sdk'
+import type { AvailableCommand, SessionConfigOption, SessionUpdate } from '@agentclientprotocol/sdk'
 import type { PermissionMode } from '../../../../schemas/permissions.js'
 import { startError } from '../../../errors.js'
 import { whenAborted } from '../../../lib/aborted.js'
@@ -18,6 +12,7 @@ import { agentDied, answered, control } from '../control.js'
 import { beginLaunch, lateStart } from '../launch.js'
 import { Pausing } from '../pausing.js'
 import type { AgentProcess } from '../process.js'
+import { AgentAsks } from './asks.js'
 import { type AcpConnection, connectAcp, instead, reasonOf } from './connection.js'
 import { SessionCost } from './cost.js'
 import { capabilities, systemInit, TOOLS_MISSING } from './describe.js'
@@ -25,15 +20,15 @@ import { hasTranscript } from './forgotten.js'
 import { GrantedTools } from './granted.js'
 import { introduce } from './introduction.js'
 import { prepareLoad } from './overwritten.js'
-import { answerTo, CANCELLED, canAllow } from './permissions.js'
 import { priorCostUsd } from './prior-cost.js'
 import { openSession, stateGone } from './session.js'
 import { chosenIn, type SessionConfig, sessionConfig } from './session-config.js'
 import { SessionMode } from './session-mode.js'
 import type { AcpSetup, AcpState } from './setup.js'
-import { hasBegun, inputOf, ToolCalls } from './tool-calls.js'
+import { hasBegun, ToolCalls } from './tool-calls.js'
 import { AcpTranslator } from './translate.js'
-import { cutOff, Turn, unknownCommand } from './turn.js'
+import { Turn } from './turn.js'
+import { whyUnanswered } from './unanswered.js'
 
 /** So long after its last word an agent has said all that it says after the end of a turn. */
 export const AFTERWARDS_MS = 1_000
@@ -67,6 +62,7 @@ export class AcpRunner implements Runner {
   #numTurns: number
   readonly #cost: SessionCost
   readonly #granted: GrantedTools
+  readonly #asks: AgentAsks
   #isIntroduced = false
   #isOpen = false
   #isSpent = false
@@ -105,6 +101,12 @@ export class AcpRunner implements Runner {
       cost: this.#cost,
       title: restored?.title,
     })
+    this.#asks = new AgentAsks({
+      ...{ row, calls: this.#calls, translator: this.#translator, mode: this.#mode, granted: this.#granted },
+      turn: () => this.#turn,
+      host: () => this.#host!,
+      interrupt: () => void this.interrupt(),
+    })
     this.capabilities = {
       permissionModes: [...row.permissionModes],
       parking: 'none',
@@ -137,7 +139,7 @@ export class AcpRunner implements Runner {
       this.#process = agent
       this.#connection = connectAcp(agent, {
         onUpdate: (update, sessionId) => this.#update(update, sessionId),
-        onPermission: (...asked) => this.#permission(...asked),
+        onPermission: (...asked) => this.#asks.answer(...asked),
       })
       const ended = this.#connection.closed.then(() => this.#end(agent))
       await Promise.race([
@@ -293,16 +295,7 @@ export class AcpRunner implements Runner {
     const startedAt = performance.now()
     const end = await turn.take(text, (toldTokens) => {
       this.#translator.flush()
-      const { refusesInText, countsWholeAnswers, endsUnanswered } = this.#setup.row.acp ?? {}
-      if (endsUnanswered && !this.#translator.hasSpoken) {
-        const command = unknownCommand(text, this.#commands)
-        if (command !== undefined) return command
-      }
-      // a command of the agent's own uses no tokens either; the second kind takes one with a $ or after a blank, too
-      if (refusesInText && !text.startsWith('/')) return this.#translator.lastPiece
-      if (endsUnanswered && toldTokens && !text.startsWith('/') && !this.#translator.hasSpoken) return ''
-      if (countsWholeAnswers && toldTokens && !/^\s*[/$]/.test(text)) return cutOff(this.#translator.lastText)
-      return undefined
+      return whyUnanswered(this.#setup.row, { text, toldTokens, said: this.#translator, commands: this.#commands })
     })
     // That the agent itself is gone is told by its end.
     if (!end) return
@@ -363,49 +356,6 @@ export class AcpRunner implements Runner {
       this.#mode.agentIs(update.currentModeId, this.#config, this.#isOpen)
     if (update.sessionUpdate === 'config_option_update') this.#choicesAre(update.configOptions)
     this.#translator.translate(update)
-  }
-
-  async #permission(request: RequestPermissionRequest, takenBack: AbortSignal): Promise<RequestPermissionResponse> {
-    this.#turn?.heard()
-    const turn = this.#turn
-    if (!turn || turn.signal.aborted) return CANCELLED
-    const unasked = AbortSignal.any([takenBack, turn.over])
-    const call = this.#calls.learn(request.toolCall, request.options)
-    this.#translator.tellCall(call)
-    const shown = inputOf(call)
-    if (!canAllow(request)) {
-      this.#translator.tellUnallowable(call)
-      return answerTo(request, { behavior: 'deny' }, shown)
-    }
-    const { allowsOnce } = this.#setup.row.acp ?? {}
-    if (this.#granted.has(call)) {
-      call.isAllowed = true
-      return answerTo(request, { behavior: 'allow' }, shown, allowsOnce)
-    }
-    const answer =
-      this.#mode.answer(request) ??
-      (await Promise.race([
-        this.#host!.requestPermission(
-          {
-            toolName: call.name,
-            toolUseId: call.id,
-            input: shown,
-            ...(call.title && { title: call.title }),
-          },
-          unasked,
-        ),
-        whenAborted(turn.signal),
-      ]))
-    // what becomes of the call then the agent tells
-    if (!answer || unasked.aborted) return CANCELLED
-    // nothing is done in plan mode, whatever was allowed, and whenever it was asked for
-    const decision = this.#mode.current === 'plan' ? (this.#mode.answer(request) ?? answer) : answer
-    call.isAllowed = decision.behavior === 'allow'
-    if (decision.behavior === 'deny') {
-      call.isDenied = true
-      if (decision.interrupt) void this.interrupt()
-    }
-    return answerTo(request, decision, shown, allowsOnce)
   }
 
   /** Its mode or its model, where both are options of its own. */

@@ -176,29 +176,6 @@ function failureOf(error: unknown, { credentials: { apiKeyEnv } }: AgentRow): st
 const NO_REASON = 'The agent ended the turn without saying how: its answer to the prompt has no stopReason.'
 /** Of one whose model was not called, either. */
 const NOTHING_SAID = 'The agent ended the turn without a word: its model may not have answered.'
-const CUT_OFF = 'The answer of the model was cut off each time that the agent asked for it.'
-
-/** What an agent said that counted nothing of it: nothing, or the same beginning again and again; else its endpoint tells no tokens. */
-export function cutOff(said: string): string | undefined {
-  if (said === '') return ''
-  const again = `${said}${said}`.indexOf(said, 1)
-  return again < said.length ? CUT_OFF : undefined
-}
-
-/** Which opencode and kilo have, and do not list. */
-const UNLISTED = 'compact'
-
-/**
- * Why an agent said nothing that takes all that begins with a slash for a command: what is none, a path say, it drops.
- * @param listed its commands, as far as it has told
- * @returns undefined for what is no such text, or a command
- */
-export function unknownCommand(text: string, listed: readonly { name: string }[]): string | undefined {
-  const [, name] = /^\s*\/(\S+)/.exec(text) ?? []
-  if (name === undefined || name === UNLISTED || listed.length === 0 || listed.some((one) => one.name === name))
-    return undefined
-  return `The agent takes what begins with a slash for a command, lists none named ${name.slice(0, MAX_REASON)}, and ended the turn without a word: its model may not have been asked. Begin the message with something else.`
-}
 
 /** Of what an agent calls an end that the protocol does not know. */
 const MAX_REASON = 200
