@@ -3,6 +3,7 @@ import type { ConformanceCase } from '../../lib/conformance.js'
 import { atRestConformance } from './at-rest-conformance.js'
 import type { JournaledEvent, JournaledOrigin, JournaledState, MidTurn, ReadEvent, SessionJournal } from './journal.js'
 import type { News } from './news.js'
+import { sampleInfo } from './sample-info.js'
 
 /** One thing that every SessionJournal does. */
 export type SessionJournalCase = ConformanceCase<SessionJournal>
@@ -18,23 +19,7 @@ const ORIGIN: Required<JournaledOrigin> = {
 }
 
 const stateOf = (id: string, changes: Partial<JournaledState> = {}): JournaledState => ({
-  info: {
-    id,
-    status: 'idle',
-    profile: 'assistant',
-    engine: 'provider',
-    title: 'Zwölf "Boxkämpfer" 🥊',
-    cwd: '/srv/work',
-    createdAt: 1_760_000_000_000,
-    lastActivityAt: 1_760_000_001_000,
-    lastSeq: 7,
-    pendingPermissions: 1,
-    attachedClients: 0,
-    numTurns: 1,
-    cost: 0.25,
-    usage: { inputTokens: 1, outputTokens: 2, cacheCreationTokens: 3, cacheReadTokens: 4 },
-    meta: { nested: [{ deep: null }], empty: {} },
-  },
+  info: sampleInfo(id, 'idle'),
   ...changes,
 })
 

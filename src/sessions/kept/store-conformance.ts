@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { ConformanceCase } from '../../lib/conformance.js'
+import { sampleInfo } from './sample-info.js'
 import type { ParkedSessionRecord, SessionStore } from './store.js'
 
 /** One thing that every SessionStore does. */
@@ -8,22 +9,8 @@ export type SessionStoreCase = ConformanceCase<SessionStore>
 const record = (id: string, changes: Partial<ParkedSessionRecord> = {}): ParkedSessionRecord => ({
   id,
   info: {
-    id,
-    status: 'parked',
-    profile: 'assistant',
-    engine: 'provider',
-    title: 'Zwölf "Boxkämpfer" 🥊',
-    cwd: '/srv/work',
-    createdAt: 1_760_000_000_000,
-    lastActivityAt: 1_760_000_001_000,
-    lastSeq: 7,
-    pendingPermissions: 1,
-    attachedClients: 0,
-    numTurns: 1,
-    cost: 0.25,
-    usage: { inputTokens: 1, outputTokens: 2, cacheCreationTokens: 3, cacheReadTokens: 4 },
+    ...sampleInfo(id, 'parked'),
     parked: { since: 1_760_000_001_000, executions: [{ executionId: `${id}-e`, toolName: 'deploy' }] },
-    meta: { nested: [{ deep: null }], empty: {} },
   },
   profile: 'assistant',
   generation: 'b3f0c1d2-0000-4000-8000-000000000000',
