@@ -56,17 +56,10 @@ export class Creation {
    * @throws GatewayError; nothing is registered then
    */
   async create(request: CreateSessionRequest, options: CreateOptions): Promise<SessionInfo> {
-    const { places, world, register } = this.#parts
-    const { admission, keepKey, clock } = this.#parts.options
+    const { places, register } = this.#parts
+    const { admission, clock } = this.#parts.options
     if (this.#parts.isDraining()) throw shuttingDown()
-    if (!places.hasRoom && !options.place) {
-      // what is refused whatever room there is is not to come again for that; no code of the host is asked, and nothing built
-      await this.#inTime(admission.examineUnchecked(request, options.principal), {
-        isRun: options.jobId !== undefined,
-        silent: 'The file system that cwd is on did not answer in time.',
-      })
-      throw tooMany()
-    }
+    if (!places.hasRoom && !options.place) await this.#refuseForRoom(request, options)
     places.take(options.place)
     const left: (() => void)[] = []
     const resumes = (id: unknown) => {
@@ -77,22 +70,11 @@ export class Creation {
     let session: Session | undefined
     let registered = false
     try {
-      const isRun = options.jobId !== undefined
-      const admitted = await this.#inTime(admission.admit(request, options.principal, options.profile), {
-        isRun,
-        silent: 'buildRunnerConfig, or the file system that cwd is on, did not answer in time.',
-      })
+      const { admitted, leftMs, ...made } = await this.#admit(request, options, resumes)
+      // whoever called it off before this has not found it
       options.signal?.throwIfAborted()
-      const { profile, request: asked, config } = admitted
-      resumes(config.resume)
-      const { id = newId(), jobId, takenKey } = options
-      const key = takenKey && keptWith(takenKey, 'session', id)
-      const patience = new Patience(clock, takenKey?.waitedMs)
-      if (key && keepKey) await patiently(clock, () => keepKey(key), { patience })
-      const { leftMs } = patience
-      const createdBy = options.createdBy ?? nameOf(options.principal)
-      const home = this.#parts.world.sharing?.homes?.of(profile.info)
-      session = new Session(world, { id, profile, request: asked, config, jobId, createdBy, key, home })
+      session = made.session
+      const { jobId, config } = session
       // nobody waits for the answer to a job's session: it can be seen and ended while its engine is being built
       if (jobId !== undefined) {
         register(session, options.principal, options.told)
@@ -101,7 +83,7 @@ export class Creation {
       }
       const building = admission.buildRunner(admitted, session.id, session.bridge)
       const runner = await this.#inTime(building, {
-        ...{ isRun, silent: 'The engine was not built in time.' },
+        ...{ isRun: jobId !== undefined, silent: 'The engine was not built in time.' },
         discard: (late) => late.close(),
       })
       try {
@@ -125,6 +107,44 @@ export class Creation {
       throw error
     } finally {
       for (const leave of left) leave()
+    }
+  }
+
+  /** What is refused whatever room there is is not to come again for that; no code of the host is asked, and nothing built. */
+  async #refuseForRoom(request: CreateSessionRequest, { principal, jobId }: CreateOptions): Promise<never> {
+    await this.#inTime(this.#parts.options.admission.examineUnchecked(request, principal), {
+      isRun: jobId !== undefined,
+      silent: 'The file system that cwd is on did not answer in time.',
+    })
+    throw tooMany()
+  }
+
+  /**
+   * The session of a request that may be, with its key kept where its journal cannot take that along.
+   * @param resumes told from which of an agent's own sessions it goes on
+   * @returns leftMs how long whoever waits for it may wait for the storage still
+   */
+  async #admit(request: CreateSessionRequest, options: CreateOptions, resumes: (id: unknown) => void) {
+    const { world } = this.#parts
+    const { admission, keepKey, clock } = this.#parts.options
+    const isRun = options.jobId !== undefined
+    const admitted = await this.#inTime(admission.admit(request, options.principal, options.profile), {
+      isRun,
+      silent: 'buildRunnerConfig, or the file system that cwd is on, did not answer in time.',
+    })
+    const { profile, request: asked, config } = admitted
+    resumes(config.resume)
+    const { id = newId(), jobId, takenKey } = options
+    const key = takenKey && keptWith(takenKey, 'session', id)
+    const patience = new Patience(clock, takenKey?.waitedMs)
+    if (key && keepKey) await patiently(clock, () => keepKey(key), { patience })
+    const { leftMs } = patience
+    const createdBy = options.createdBy ?? nameOf(options.principal)
+    const home = this.#parts.world.sharing?.homes?.of(profile.info)
+    return {
+      admitted,
+      session: new Session(world, { id, profile, request: asked, config, jobId, createdBy, key, home }),
+      leftMs,
     }
   }
 
