@@ -4,6 +4,7 @@ import {
   type LanguageModelUsage,
   type ModelMessage,
   streamText,
+  type TextStreamPart,
   type ToolResultPart,
   type ToolSet,
 } from 'ai'
@@ -113,22 +114,7 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
   const answer = new AnswerBuilder(request)
   const rest = new AbortController()
   let restTimer: NodeJS.Timeout | undefined
-  let error: string | undefined
-  let isInputRefused = false
-  let spent: Spent | undefined
-  const told = new ToldUsage()
-  const onError = (thrown: unknown) => {
-    error ??= describeUpstreamError(thrown, request.redact)
-    isInputRefused ||= refusesInput(thrown)
-  }
-  const broken = (): BrokenAnswer => {
-    const used = spent ?? (told.usage && { usage: told.usage, reportedCostUsd: undefined })
-    return {
-      blocks: answer.spoken,
-      ...(used && { spent: used }),
-      ...(error !== undefined && !request.signal.aborted && { error, ...(isInputRefused && { isInputRefused }) }),
-    }
-  }
+  const end = new CallEnd(request)
   try {
     const result = streamText({
       model: request.model,
@@ -141,37 +127,25 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
       includeRawChunks: true,
       onError: () => {},
     })
-    let finishReason: string = 'other'
-    let vendorReason: string | undefined
-    let model = request.modelId
     for await (const part of result.fullStream) {
-      if (part.type === 'abort') return broken()
+      if (part.type === 'abort') return end.broken(answer.spoken)
       if (part.type === 'raw') {
-        told.take(part.rawValue)
+        end.told.take(part.rawValue)
       } else if (part.type === 'error') {
-        onError(part.error)
+        end.onError(part.error)
         restTimer ??= setTimeout(() => rest.abort(), REST_AFTER_ERROR_MS)
       } else if (part.type === 'start-step') {
         part.warnings.forEach(request.onWarning)
       } else if (part.type === 'finish-step') {
-        const { usage, rawFinishReason } = part
-        const isMadeUp = usage.inputTokens === undefined && usage.outputTokens === undefined
-        const used = (isMadeUp && told.usage) || tokenUsage(usage)
-        spent = { usage: used, reportedCostUsd: reportedCost(usage, part.providerMetadata) }
-        finishReason = part.finishReason
-        vendorReason = rawFinishReason && oneLine(request.redact(rawFinishReason))
-        model = part.response.modelId || model
-        if (rawFinishReason === CONTEXT_FULL) finishReason = CONTEXT_FULL
-        if (finishReason === 'error' || IS_ERROR.test(rawFinishReason ?? '')) error ??= endedBadly(vendorReason)
-        // the SDK makes up the end of an answer that has none; some tell their usage, or a reason that is blank, with every word
-        if (finishReason === 'other' && !rawFinishReason && !told.isOver) error ??= BROKEN_OFF
-      } else if (error === undefined) {
+        end.onFinish(part)
+      } else if (end.error === undefined) {
         answer.take(part)
       }
       const drained = request.drained(request.signal)
       if (drained) await drained
     }
-    if (error !== undefined || !spent) return broken()
+    const { error, spent, model, finishReason, vendorReason } = end
+    if (error !== undefined || !spent) return end.broken(answer.spoken)
     const { messages } = await result.response
     const message = messages.find((candidate) => candidate.role === 'assistant')
     const kept = message && keptAnswer(message, answer.toolCalls)
@@ -187,10 +161,58 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
       isCutOff: finishReason !== 'stop' && finishReason !== 'tool-calls',
     }
   } catch (thrown) {
-    onError(thrown)
-    return broken()
+    end.onError(thrown)
+    return end.broken(answer.spoken)
   } finally {
     clearTimeout(restTimer)
+  }
+}
+
+/** How a call ends, as far as that was told by now. */
+class CallEnd {
+  readonly told = new ToldUsage()
+  error: string | undefined
+  spent: Spent | undefined
+  finishReason = 'other'
+  vendorReason: string | undefined
+  model: string
+  readonly #request: ModelRequest
+  #isInputRefused = false
+
+  constructor(request: ModelRequest) {
+    this.#request = request
+    this.model = request.modelId
+  }
+
+  onError(thrown: unknown): void {
+    this.error ??= describeUpstreamError(thrown, this.#request.redact)
+    this.#isInputRefused ||= refusesInput(thrown)
+  }
+
+  onFinish(part: Extract<TextStreamPart<ToolSet>, { type: 'finish-step' }>): void {
+    const { usage, rawFinishReason } = part
+    const isMadeUp = usage.inputTokens === undefined && usage.outputTokens === undefined
+    const used = (isMadeUp && this.told.usage) || tokenUsage(usage)
+    this.spent = { usage: used, reportedCostUsd: reportedCost(usage, part.providerMetadata) }
+    this.finishReason = rawFinishReason === CONTEXT_FULL ? CONTEXT_FULL : part.finishReason
+    this.vendorReason = rawFinishReason && oneLine(this.#request.redact(rawFinishReason))
+    this.model = part.response.modelId || this.model
+    if (this.finishReason === 'error' || IS_ERROR.test(rawFinishReason ?? ''))
+      this.error ??= endedBadly(this.vendorReason)
+    // the SDK makes up the end of an answer that has none; some tell their usage, or a reason that is blank, with every word
+    if (this.finishReason === 'other' && !rawFinishReason && !this.told.isOver) this.error ??= BROKEN_OFF
+  }
+
+  /** @param blocks what had arrived */
+  broken(blocks: MessageBlock[]): BrokenAnswer {
+    const { error, told } = this
+    const spent = this.spent ?? (told.usage && { usage: told.usage, reportedCostUsd: undefined })
+    const isFailure = error !== undefined && !this.#request.signal.aborted
+    return {
+      blocks,
+      ...(spent && { spent }),
+      ...(isFailure && { error, ...(this.#isInputRefused && { isInputRefused: true as const }) }),
+    }
   }
 }
 
