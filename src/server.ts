@@ -7,6 +7,7 @@ import { gatewayPlugin } from '../plugins/gateway.js'
 import { startWithServer } from '../plugins/own-start.js'
 import { RequestLog } from '../plugins/request-log.js'
 import { GatewayError, optionError } from './errors.js'
+import type { Gateway } from './gateway/shape.js'
 import { createGateway, MAX_ID_LENGTH, type Surroundings } from './gateway.js'
 import type { JobQueue } from './jobs/queue.js'
 import { systemClock } from './lib/clock.js'
@@ -52,35 +53,7 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
   const { clock = systemClock } = surroundings
   const gateway = createGateway(options, surroundings)
   keepTickShape()
-  const app = fastify({
-    ...(isFullLogger(options.logger) && { loggerInstance: options.logger, logController: new RequestLog() }),
-    // refusals name it: one that counted would tell everybody how much is asked here, and come again after a restart
-    genReqId: () => newId(),
-    bodyLimit: gateway.options.maxBodyBytes,
-    requestTimeout: REQUEST_MS,
-    pluginTimeout: NO_START_LIMIT,
-    // both places, or Fastify switches Node's own defence off
-    http: { headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS, connectionsCheckingInterval: CHECK_MS },
-    forceCloseConnections: true,
-    // the gateway refuses by itself what comes then, as a problem
-    return503OnClosing: false,
-    clientErrorHandler: answerClientError,
-    routerOptions: { maxParamLength: MAX_ID_LENGTH },
-    frameworkErrors: (error, request, reply) => {
-      // an upgrade that is refused here meets no hook
-      endUpgrade(request, reply)
-      void sendProblem(error, request, reply)
-    },
-  }) as unknown as FastifyInstance
-  limitConnections(app.server, descriptorLimit()?.soft ?? Number.POSITIVE_INFINITY, gateway.options.logger)
-  // with an empty basePath the gateway's own, behind authenticate, is the one for every path
-  if (gateway.options.basePath !== '')
-    app.setNotFoundHandler((request, reply) => sendProblem(new GatewayError('SG_ERR_NOT_FOUND'), request, reply))
-  if (gateway.options.console && gateway.options.basePath !== '') leadToConsole(app, gateway.options.basePath)
-  app.register(gatewayPlugin, { ...options, gateway }).after(() => {
-    // as Fastify does, but only where it is the one that listens
-    app.addHook('preClose', async () => app.server.closeAllConnections())
-  })
+  const app = appFor(gateway, options)
   let listens = false
   startWithServer(app.server, async () => {
     const isAlone = !listens
@@ -127,6 +100,40 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
       })
     },
   }
+}
+
+/** What listens: it carries the gateway alone, and answers in its way what does not reach that. */
+function appFor(gateway: Gateway, options: WorkerServerOptions): FastifyInstance {
+  const app = fastify({
+    ...(isFullLogger(options.logger) && { loggerInstance: options.logger, logController: new RequestLog() }),
+    // refusals name it: one that counted would tell everybody how much is asked here, and come again after a restart
+    genReqId: () => newId(),
+    bodyLimit: gateway.options.maxBodyBytes,
+    requestTimeout: REQUEST_MS,
+    pluginTimeout: NO_START_LIMIT,
+    // both places, or Fastify switches Node's own defence off
+    http: { headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS, connectionsCheckingInterval: CHECK_MS },
+    forceCloseConnections: true,
+    // the gateway refuses by itself what comes then, as a problem
+    return503OnClosing: false,
+    clientErrorHandler: answerClientError,
+    routerOptions: { maxParamLength: MAX_ID_LENGTH },
+    frameworkErrors: (error, request, reply) => {
+      // an upgrade that is refused here meets no hook
+      endUpgrade(request, reply)
+      void sendProblem(error, request, reply)
+    },
+  }) as unknown as FastifyInstance
+  limitConnections(app.server, descriptorLimit()?.soft ?? Number.POSITIVE_INFINITY, gateway.options.logger)
+  // with an empty basePath the gateway's own, behind authenticate, is the one for every path
+  if (gateway.options.basePath !== '')
+    app.setNotFoundHandler((request, reply) => sendProblem(new GatewayError('SG_ERR_NOT_FOUND'), request, reply))
+  if (gateway.options.console && gateway.options.basePath !== '') leadToConsole(app, gateway.options.basePath)
+  app.register(gatewayPlugin, { ...options, gateway }).after(() => {
+    // as Fastify does, but only where it is the one that listens
+    app.addHook('preClose', async () => app.server.closeAllConnections())
+  })
+  return app
 }
 
 /** `/console` is where people look for it; relative, so that it leads there behind whatever a proxy puts before it. */
