@@ -41,6 +41,7 @@ import { QUEUE_DEFAULTS, type QueueServerOptions } from './options.js'
 import { handedOut, listed, patched } from './patch.js'
 import { type RecoveryOptions, recover } from './recovery.js'
 import { Retention } from './retention.js'
+import type { RunLimits } from './run.js'
 import type { JobSessions } from './sessions.js'
 import { type QueueCluster, SharedQueue } from './shared-queue.js'
 import { Submissions, type Submitter } from './submissions.js'
@@ -95,7 +96,7 @@ export class JobQueue {
 
   constructor(options: JobQueueOptions) {
     this.#options = options
-    const { adapter, clock, logger, retryAfter, sessions, deliverer, guard, profiles, retention } = options
+    const { adapter, clock, logger, retryAfter, sessions, guard, profiles } = options
     this.#maxConcurrency = options.maxConcurrency ?? QUEUE_DEFAULTS.maxConcurrency
     this.#started = new Promise((resolve) => {
       this.#onStarted = resolve
@@ -121,34 +122,13 @@ export class JobQueue {
       keepKey: options.keepKey,
       oneWrite: options.oneWrite ?? false,
     })
-    this.#events = new JobEvents({
-      clock,
-      logger,
-      webhooks: {
-        deliverer,
-        guard,
-        signingKeys: signingKeys(options.webhookSecret, 'queue.webhookSecret'),
-        attempts: options.webhookAttempts ?? QUEUE_DEFAULTS.webhookAttempts,
-        retryDelayMs: options.webhookRetryDelayMs ?? QUEUE_DEFAULTS.webhookRetryDelayMs,
-      },
-    })
-    if (retention)
-      this.#retention = new Retention({
-        ...{ clock, logger, adapter, sessions },
-        maxAgeMs: retention.maxAgeMs,
-        sweepIntervalMs: retention.sweepIntervalMs ?? QUEUE_DEFAULTS.sweepIntervalMs,
-        onForgotten: (jobId) => deliverer.forget(jobId),
-      })
+    this.#events = eventsFor(options)
+    this.#retention = retentionFor(options)
     this.#attempts = new Attempts({
       ...{ clock, logger, sessions },
       store: this.#store,
       events: this.#events,
-      limits: {
-        tokens: options.sessionTokenLimit,
-        durationMs: options.maxJobDurationMs,
-        parkedMs: options.maxParkedDurationMs,
-        killGraceMs: options.killGraceMs ?? QUEUE_DEFAULTS.killGraceMs,
-      },
+      limits: limitsOf(options),
       recallProfile: (name, generation) => {
         const recall = () =>
           generation === undefined ? profiles.resolve(name, UNLIMITED) : profiles.recall(name, generation)
@@ -374,3 +354,35 @@ export class JobQueue {
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
   }
 }
+
+function eventsFor({ clock, logger, deliverer, guard, ...options }: JobQueueOptions): JobEvents {
+  return new JobEvents({
+    clock,
+    logger,
+    webhooks: {
+      deliverer,
+      guard,
+      signingKeys: signingKeys(options.webhookSecret, 'queue.webhookSecret'),
+      attempts: options.webhookAttempts ?? QUEUE_DEFAULTS.webhookAttempts,
+      retryDelayMs: options.webhookRetryDelayMs ?? QUEUE_DEFAULTS.webhookRetryDelayMs,
+    },
+  })
+}
+
+/** Undefined: jobs are kept for ever. */
+function retentionFor({ clock, logger, adapter, sessions, deliverer, retention }: JobQueueOptions) {
+  if (!retention) return undefined
+  return new Retention({
+    ...{ clock, logger, adapter, sessions },
+    maxAgeMs: retention.maxAgeMs,
+    sweepIntervalMs: retention.sweepIntervalMs ?? QUEUE_DEFAULTS.sweepIntervalMs,
+    onForgotten: (jobId) => deliverer.forget(jobId),
+  })
+}
+
+const limitsOf = (options: JobQueueOptions): RunLimits => ({
+  tokens: options.sessionTokenLimit,
+  durationMs: options.maxJobDurationMs,
+  parkedMs: options.maxParkedDurationMs,
+  killGraceMs: options.killGraceMs ?? QUEUE_DEFAULTS.killGraceMs,
+})
