@@ -1,8 +1,8 @@
 import t, { type Test } from 'tap'
 import type { SessionEvent } from '../../schemas/events.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
-import { buildGateway, SOME_CWD, until, until as untilReached } from '../fixtures/build.js'
-import { mortal } from '../fixtures/mortal-storage.js'
+import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { lived, mortal } from '../fixtures/mortal-storage.js'
 import { WebhookSink } from '../fixtures/webhook-sink.js'
 
 const script = {
@@ -22,13 +22,7 @@ async function dieAt(t: Test, last: number, isDone: boolean): Promise<number> {
   const first = await buildGateway(t, { storage: view, ...options })
   const { registry } = first
   let deleted = false
-  let isDead = false
-  const life = (async () => {
-    // nothing comes to pass any more in a process that is dead
-    const until = async (condition: () => unknown) => {
-      await untilReached(async () => isDead || (await condition()))
-      if (isDead) throw new Error('Its process is dead.')
-    }
+  await lived(first, dead, async (until) => {
     const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
     await until(async () => (await registry.get(id))?.status === 'idle')
     await registry.send(id, { type: 'user_message', text: 'second' })
@@ -36,13 +30,7 @@ async function dieAt(t: Test, last: number, isDone: boolean): Promise<number> {
     await registry.close(id, 'client')
     deleted = true
     await until(async () => (await storage.outbox.list()).length === 0)
-  })()
-  life.catch(() => {})
-  await Promise.race([life, dead])
-  isDead = true
-  const buried = first.gateway.close()
-  await first.clock.advance(120_000)
-  await buried
+  })
   const at = `${isDone ? 'after' : 'before'} write ${last}`
 
   const next = await buildGateway(t, { storage, ...options })

@@ -1,9 +1,9 @@
 import t, { type Test } from 'tap'
 import type { SessionEvent } from '../../schemas/events.js'
 import { UNLIMITED } from '../../src/principal.js'
-import { buildGateway, SOME_CWD, until, until as untilReached } from '../fixtures/build.js'
+import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { eventsOf, testStorage } from '../fixtures/journaled.js'
-import { mortal } from '../fixtures/mortal-storage.js'
+import { lived, mortal, type UntilDeath } from '../fixtures/mortal-storage.js'
 import { ok } from '../fixtures/parked.js'
 import type { Script } from '../fixtures/scripted-engine.js'
 
@@ -31,11 +31,7 @@ interface Told {
 }
 
 /** A session's life: a turn, a park, its wake, a new title, its end. */
-async function live({ registry, gateway }: World, told: Told, isDead: () => boolean): Promise<void> {
-  const until = async (condition: () => unknown) => {
-    await untilReached(() => isDead() || condition())
-    if (isDead()) throw new Error('Its process is dead.')
-  }
+async function live({ registry, gateway }: World, told: Told, until: UntilDeath): Promise<void> {
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
   told.created = id
   told.accepted.push('first')
@@ -62,16 +58,7 @@ async function dieAt(t: Test, last: number, isDone: boolean): Promise<number> {
   const { view, dead, operations } = mortal(storage, { last, isDone, parts: ['journal'] })
   const first = await buildGateway(t, { storage: view, script: { ...script } })
   const told: Told = { accepted: [] }
-  let isDead = false
-  const life = live(first, told, () => isDead)
-  // a life that the end of its process cut off says nothing any more
-  life.catch(() => {})
-  await Promise.race([life, dead])
-  isDead = true
-  // what is dead would wait for its storage for ever
-  const buried = first.gateway.close()
-  await first.clock.advance(120_000)
-  await buried
+  await lived(first, dead, (until) => live(first, told, until))
   const at = `${isDone ? 'after' : 'before'} operation ${last}`
 
   const next = await buildGateway(t, { storage, script: { ...script } })

@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import type { SessionEvent } from '../../schemas/events.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { buildGateway, SOME_CWD, until as untilReached } from '../fixtures/build.js'
-import { mortal } from '../fixtures/mortal-storage.js'
+import { lived, mortal } from '../fixtures/mortal-storage.js'
 import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
 
 const script = {
@@ -18,12 +18,7 @@ async function dieAt(t: Test, last: number, isDone: boolean): Promise<number> {
   const { view, dead, operations } = mortal(storage, { last, isDone, parts: ['journal', 'usage'] })
   const first = await buildGateway(t, { storage: view, script: { ...script } })
   const { registry } = first
-  let isDead = false
-  const life = (async () => {
-    const until = async (condition: () => unknown) => {
-      await untilReached(async () => isDead || (await condition()))
-      if (isDead) throw new Error('Its process is dead.')
-    }
+  await lived(first, dead, async (until) => {
     const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
     await until(async () => (await registry.get(id))?.numTurns === 1 && (await registry.get(id))?.status === 'idle')
     await registry.send(id, { type: 'user_message', text: 'second' })
@@ -31,13 +26,7 @@ async function dieAt(t: Test, last: number, isDone: boolean): Promise<number> {
     const session = await registry.open(id, {})
     await session.answerPermission(session.pendingPermissions[0]!.id, { behavior: 'allow' })
     await until(async () => (await registry.get(id))?.numTurns === 2 && (await registry.get(id))?.status === 'idle')
-  })()
-  life.catch(() => {})
-  await Promise.race([life, dead])
-  isDead = true
-  const buried = first.gateway.close()
-  await first.clock.advance(120_000)
-  await buried
+  })
 
   const at = `${isDone ? 'after' : 'before'} write ${last}`
   const next = await buildGateway(t, { storage, script: { ...script } })
