@@ -16,6 +16,7 @@ import { newId } from '../lib/new-id.js'
 import { type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
 import { Patience, type Persistence, patiently, persistently, unavailable } from '../lib/patience.js'
 import { type Checker, compileSchema } from '../lib/validation.js'
+import { within } from '../lib/within.js'
 import { type Principal, visible } from '../principal.js'
 import type { ResolvedProfile } from './catalog.js'
 import { comparablePath, isWritableByOthers } from './config-dir.js'
@@ -47,6 +48,8 @@ export interface ManagedProfilesOptions
   keepKey?: ((key: KeptKey) => Promise<void>) | undefined
 }
 
+/** How long a caller waits for directories that are looked at again. */
+const TRYING_MS = 1000
 /** How often a change is made anew because somebody else was faster. */
 const MOST_TRIES = 10
 
@@ -59,6 +62,8 @@ export class ManagedProfiles {
   readonly #changes = new KeyedLock()
   readonly #freshness: Freshness | undefined
   #isLoaded = false
+  /** Until what could not run has been looked at again. */
+  #trying: Promise<void> | undefined
 
   constructor(options: ManagedProfilesOptions) {
     this.#options = options
@@ -78,15 +83,43 @@ export class ManagedProfiles {
   }
 
   /**
-   * Resolves when what is known is what was stored before the call; undefined: it is, as nobody else changes anything.
+   * Resolves when what is known is what was stored before the call, and what could not run was tried again; undefined: nobody else
+   * changes anything, and all can run.
    * @throws SG_ERR_STORE_UNAVAILABLE
    */
   refreshed(): Promise<void> | undefined {
     const { clock } = this.#options
-    const checked = this.#freshness && patiently(clock, () => this.#freshness!.check())
-    return checked?.catch((error) => {
+    if (!this.#freshness) return this.#triedAgain()
+    const checked = patiently(clock, () => this.#freshness!.check()).catch((error) => {
       throw error instanceof GatewayError && error.statusCode < 500 ? error : unavailable(error)
     })
+    return checked.then(() => this.#triedAgain())
+  }
+
+  /** A directory that was not there at the start may be mounted by now. One that does not answer keeps nobody for long. */
+  #triedAgain(): Promise<void> | undefined {
+    const broken = this.all().filter(({ problem }) => problem !== undefined)
+    if (broken.length === 0) return undefined
+    this.#trying ??= within(
+      TRYING_MS,
+      this.#tryAgain(broken).finally(() => {
+        this.#trying = undefined
+      }),
+      { clock: this.#options.clock },
+    )
+    return this.#trying
+  }
+
+  async #tryAgain(broken: ManagedProfile[]): Promise<void> {
+    for (const before of broken) {
+      const { name } = before.info
+      const profile = await this.#admitStored(before.stored)
+      // not one that was changed or deleted meanwhile
+      if (profile.problem === before.problem || this.#profiles.get(name) !== before) continue
+      this.#profiles.set(name, profile)
+      if (profile.problem === undefined)
+        this.#options.logger.info({ profile: name }, 'a stored profile can be used again')
+    }
   }
 
   async #read(): Promise<void> {

@@ -171,6 +171,30 @@ t.test(
   },
 )
 
+t.test('a stored profile whose directory was not mounted at the start can be used as soon as it is', async (t) => {
+  const roots = t.testdir({ late: {}, never: {} })
+  const at = (name: string) => join(roots, name)
+  const store = await seeded(
+    { name: 'late', configDir: at('late'), generation: 'g' },
+    { name: 'never', configDir: at('never') },
+  )
+  const open = () => buildCatalog({ store, allowedConfigDirRoots: [roots] })
+  const { generation } = (await open()).get('late')!
+  rmSync(at('late'), { recursive: true })
+  rmSync(at('never'), { recursive: true })
+  const catalog = await open()
+  t.ok(catalog.refreshed())
+  await catalog.refreshed()
+  t.throws(() => catalog.resolve('late', UNLIMITED), refusal('SG_ERR_ENGINE_START', /no directory that exists/))
+  mkdirSync(at('late'))
+  await Promise.all([catalog.refreshed(), catalog.refreshed()])
+  t.equal(catalog.resolve('late', UNLIMITED).info.configDir, at('late'))
+  t.equal(catalog.recall('late', generation).info.name, 'late', 'it is who it was')
+  t.throws(() => catalog.resolve('never', UNLIMITED), refusal('SG_ERR_ENGINE_START'))
+  await catalog.remove('never', MANAGER)
+  t.equal(catalog.refreshed(), undefined, 'nothing is looked at any more')
+})
+
 t.test(
   'a stored default of bypassPermissions does not keep the others from being used once that mode is disabled',
   async (t) => {
