@@ -18,6 +18,7 @@ import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
 import { mayManage, type Principal, visible } from '../principal.js'
 import type { EgressPolicy } from '../webhooks/egress.js'
+import { comparablePath, LEADS_ELSEWHERE } from './config-dir.js'
 import { configDirRoots, type DeclareOptions, declareProfiles } from './declare.js'
 import { generationOf } from './generation.js'
 import { type ManagedProfile, ManagedProfiles } from './managed.js'
@@ -229,7 +230,8 @@ export class ProfileCatalog {
     if (!found) throw new GatewayError('SG_ERR_PROFILE_NOT_FOUND')
     const { info } = found
     const row = this.agentOf(info)
-    const config = info.configDir && row ? await this.#snapshots.read(info.configDir, row) : emptySnapshot()
+    const config =
+      info.configDir && row && !leadsElsewhere(info) ? await this.#snapshots.read(info.configDir, row) : emptySnapshot()
     return { profile: this.#shown(found), config }
   }
 
@@ -291,10 +293,15 @@ export class ProfileCatalog {
     return managed && provider ? this.#grants.mayReadKey(provider) : undefined
   }
 
-  /** Pins a session to its profile's directory: on what `buildRunnerConfig` returned, as the last step before the engine. */
+  /**
+   * Pins a session to its profile's directory: on what `buildRunnerConfig` returned, as the last step before the engine.
+   * @throws SG_ERR_ENGINE_START when that of a managed profile leads elsewhere by now
+   */
   pin(config: SessionRunnerConfig, { info }: ResolvedProfile): SessionRunnerConfig {
     const agentRow = this.agentOf(info)
-    return agentRow ? pinConfigDir(config, info, { agentRow, env: this.#env, home: homedir() }) : config
+    if (!agentRow) return config
+    if (leadsElsewhere(info)) throw cannotRun(info, LEADS_ELSEWHERE)
+    return pinConfigDir(config, info, { agentRow, env: this.#env, home: homedir() })
   }
 
   /** Shows the verdict of a credential probe on a profile, until the next one or until it runs as someone else. */
@@ -347,5 +354,12 @@ function assertVisible(name: string, principal: Principal): void {
 
 function usable(profile: ResolvedProfile & Partial<Pick<ManagedProfile, 'problem'>>): ResolvedProfile {
   if (profile.problem === undefined) return profile
-  throw startError(`Profile ${JSON.stringify(profile.info.name)} cannot run: ${profile.problem}`)
+  throw cannotRun(profile.info, profile.problem)
 }
+
+const cannotRun = ({ name }: ProfileInfo, why: string) =>
+  startError(`Profile ${JSON.stringify(name)} cannot run: ${why}`)
+
+/** A managed profile has the real path of its directory: where a link stands in it by now, whatever that leads to was never allowed. */
+const leadsElsewhere = ({ managed, configDir }: ProfileInfo) =>
+  managed === true && configDir !== undefined && comparablePath(configDir) !== configDir

@@ -6,6 +6,9 @@ import { tried } from '../lib/tried.js'
 /** What a directory is compared by: its real path, or of one that is not there the path it would have. */
 export const comparablePath = (path: string): string => tried(() => realpathSync.native(path)) ?? resolve(path)
 
+/** Why a managed profile cannot run whose directory was swapped for a link. */
+export const LEADS_ELSEWHERE = 'configDir leads elsewhere now.'
+
 /** Why a path cannot be a config directory; undefined when it can. */
 export function configDirProblem(path: string): string | undefined {
   if (!isAbsolute(path)) return `${JSON.stringify(path)} is not an absolute path.`

@@ -19,7 +19,7 @@ import { type Checker, compileSchema } from '../lib/validation.js'
 import { within } from '../lib/within.js'
 import { type Principal, visible } from '../principal.js'
 import type { ResolvedProfile } from './catalog.js'
-import { comparablePath, isWritableByOthers } from './config-dir.js'
+import { comparablePath, isWritableByOthers, LEADS_ELSEWHERE } from './config-dir.js'
 import { generationOf } from './generation.js'
 import type { ProviderGrants } from './provider-grants.js'
 import type { ProfileStore } from './store.js'
@@ -172,7 +172,7 @@ export class ManagedProfiles {
     try {
       const valid = await this.#withinRoots(this.#validate(options))
       // It is a link now, or lies behind one: what was checked when it was created is no longer where it points.
-      if (valid.configDir !== options.configDir) throw new Error('configDir leads elsewhere now.')
+      if (valid.configDir !== options.configDir) throw new Error(LEADS_ELSEWHERE)
       return { ...profile, info: Object.freeze({ ...valid, managed: true as const }) }
     } catch (thrown) {
       return { ...profile, info: Object.freeze(asStored), problem: toError(thrown).message }

@@ -1,4 +1,4 @@
-import { symlinkSync } from 'node:fs'
+import { renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { CreateProfileRequest, UpdateProfileRequest } from '../../schemas/profiles.js'
@@ -229,6 +229,28 @@ t.test('a link is resolved when the profile is made, so that moving it moves nob
   await t.rejects(catalog.create({ name: 'o', configDir: `${roots}/one/../../..` }, MANAGER), refusal(DIR_FORBIDDEN))
   t.equal((await catalog.create({ name: 'm', configDir: join(roots, 'link') }, MANAGER)).configDir, one)
 })
+
+t.test(
+  'a directory that is swapped for a link while its profile is there makes nobody run as somebody else',
+  async (t) => {
+    const { catalog, directory } = await buildManaged(t)
+    const [mine, others] = [directory('mine'), directory('others')]
+    writeFileSync(join(others, 'CLAUDE.md'), 'canary')
+    await catalog.create({ name: 'm', configDir: mine }, MANAGER)
+    const profile = catalog.resolve('m', MANAGER)
+    t.match(catalog.pin({ cwd: '/' }, profile), { env: { CLAUDE_CONFIG_DIR: mine } })
+    renameSync(mine, `${mine}-kept`)
+    symlinkSync(others, mine)
+    t.throws(
+      () => catalog.pin({ cwd: '/' }, profile),
+      refusal('SG_ERR_ENGINE_START', /"m" cannot run: configDir leads/),
+    )
+    t.notMatch(JSON.stringify(await catalog.describe('m', MANAGER)), /canary/)
+    rmSync(mine)
+    renameSync(`${mine}-kept`, mine)
+    t.match(catalog.pin({ cwd: '/' }, profile), { env: { CLAUDE_CONFIG_DIR: mine } })
+  },
+)
 
 t.test('a limited manager cannot take over the directory of a profile that is not his', async (t) => {
   const { catalog, directory, roots } = await buildManaged(t)
