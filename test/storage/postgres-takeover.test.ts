@@ -67,7 +67,70 @@ async function takeOver(t: Test, server: TestPostgres, schema: string, sessions:
   return { taken: sessionIds.length, packets: packets() - before }
 }
 
-if (hasPostgres())
+/** A way to the database that is cut where a text is asked for, once. */
+async function cutOnce(t: Test, server: TestPostgres, text: string): Promise<{ url: string; isCut(): boolean }> {
+  let isCut = false
+  const relay = createServer((client) => {
+    const upstream = connect(server.socket)
+    const destroy = () => {
+      client.destroy()
+      upstream.destroy()
+    }
+    client.on('data', (chunk) => {
+      if (isCut || !chunk.includes(text)) return void upstream.write(chunk)
+      isCut = true
+      destroy()
+    })
+    upstream.on('data', (chunk) => client.write(chunk))
+    for (const socket of [client, upstream]) socket.on('error', destroy).on('close', destroy)
+  })
+  await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => relay.close())
+  const url = server.url({ host: `127.0.0.1:${(relay.address() as AddressInfo).port}` })
+  return { url, isCut: () => isCut }
+}
+
+if (hasPostgres()) {
+  t.test(
+    'a parked job goes where its session is, though the connection is lost as it is left to that node',
+    async (t) => {
+      const server = await postgres()
+      const schema = 'taken_cut'
+      const way = await cutOnce(t, server, 'json_array_elements_text')
+      const joined = async (name: string, slots: number, url = server.url()) => {
+        const storage = createPostgresStorage({ url, schema })
+        storage.cluster.announce(
+          { name, url: `http://${name}.test`, protocol: 1, version: '1', slots, config: '', profiles: [] },
+          10_000,
+        )
+        await storage.open()
+        t.teardown(() => storage.close())
+        return storage
+      }
+      const a = await joined('a', 1)
+      await joined('b', 0)
+      const c = await joined('c', 1, way.url)
+      await until(() => c.cluster.nodes().length === 3, 'they know each other')
+      const of = (name: string) => `(SELECT n FROM ${schema}.members WHERE name = '${name}')`
+      await server.query(
+        `INSERT INTO ${schema}.sessions (id, profile, generation, reserved_seq, state, owner) VALUES ('s', 'p', '', 0, '{}', ${of('b')})`,
+      )
+      await server.query(
+        `INSERT INTO ${schema}.jobs (id, status, profile, priority, created_at, begins, info, request, owner)
+        VALUES ('j', 'parked', 'p', 0, 0, false, '{"id":"j","sessionId":"s"}', '{}', ${of('a')})`,
+      )
+      const told = new Promise<Taken>((resolve) => c.cluster.on('taken', resolve))
+      await a.close()
+      t.match(await told, { from: { name: 'a' }, jobIds: ['j'] })
+      t.ok(way.isCut())
+      t.match(
+        await server.query(`SELECT owner FROM ${schema}.jobs`),
+        [{ owner: '0' }],
+        'it is nobody’s until b has left',
+      )
+    },
+  )
+
   t.test('a thousand sessions are taken over with as many statements as one', async (t) => {
     const server = await postgres()
     const one = await takeOver(t, server, 'taken_one', 1)
@@ -77,3 +140,4 @@ if (hasPostgres())
     t.ok(one.packets > 0)
     t.equal(thousand.packets, one.packets)
   })
+}

@@ -85,8 +85,10 @@ export class TakeOver {
   async atOnce(victims: readonly Victim[]): Promise<void> {
     const link = await Link.open(this.#options)
     try {
-      for (const victim of victims) await this.#take(link, victim, true)
-      await this.#take(link, null, false)
+      for (const victim of [...victims, null]) {
+        const taken = await this.#take(link, victim, victim !== null)
+        if (taken !== null) await this.#leaveParted(link, takenJobs(taken))
+      }
       await link.run([statement(ALL_TOLD, this.#me)])
     } finally {
       await link.end()
@@ -137,7 +139,7 @@ export class TakeOver {
         if (this.#isOver) return
         if (victim === null) this.#isToLook = false
         this.#isUnsure = true
-        if (await this.#take(link, victim, false)) await this.#tell(link)
+        if ((await this.#take(link, victim, false)) !== null) await this.#tell(link)
         this.#isUnsure = false
       }
     } catch {
@@ -148,17 +150,9 @@ export class TakeOver {
     }
   }
 
-  /** @returns whether it was this one that took it */
-  async #take(link: Link, victim: Victim, isKnownDead: boolean): Promise<boolean> {
-    const taken = await this.#takeAll(link, victim, isKnownDead)
-    if (taken === null) return false
-    if (this.#runsJobs) await this.#leaveParted(link, (JSON.parse(taken) as Taken).jobIds)
-    return true
-  }
-
-  /** What is left is not told as taken: whoever is told reads what is this one's. */
+  /** Before it is told as taken, however often the connection is lost in between: whoever is told reads what is this one's. */
   async #leaveParted(link: Link, jobIds: readonly string[]): Promise<void> {
-    if (jobIds.length === 0) return
+    if (!this.#runsJobs || jobIds.length === 0) return
     const [rows] = await link.run([statement(PARKED, this.#me, JSON.stringify(jobIds))])
     const parked = rows!.flatMap(({ id, info }) => {
       const session: unknown = tried(() => JSON.parse(info as string))?.sessionId
@@ -168,7 +162,7 @@ export class TakeOver {
   }
 
   /** @returns what was taken, as JSON; null when another one has */
-  async #takeAll(link: Link, victim: Victim, isKnownDead: boolean): Promise<string | null> {
+  async #take(link: Link, victim: Victim, isKnownDead: boolean): Promise<string | null> {
     const waitMs = Math.ceil(this.#leaseMs / 4)
     const n = victim?.n ?? null
     const take = [
@@ -195,6 +189,7 @@ export class TakeOver {
       const victim = row.victim as number
       const taken = takenOf(victim, row)
       const isNew = !this.#told.has(victim) && !(victim === NOBODY && isNothing(taken))
+      if (isNew) await this.#leaveParted(link, taken.jobIds)
       if (isNew && !this.#isOver) this.#onTaken(this.#runsJobs ? taken : { ...taken, jobIds: [] })
       this.#told.add(victim)
       await link.run([statement(TOLD, this.#me, victim)])
@@ -203,6 +198,8 @@ export class TakeOver {
     }
   }
 }
+
+const takenJobs = (taken: string): readonly string[] => (JSON.parse(taken) as Taken).jobIds
 
 const isNothing = ({ sessionIds, jobIds, lanes, keys }: Taken): boolean =>
   [sessionIds, jobIds, lanes, keys].every(({ length }) => length === 0)
