@@ -1,10 +1,11 @@
 import { type AddressInfo, connect, createServer } from 'node:net'
+import pg from 'pg'
 import t, { type Test } from 'tap'
 import type { Taken } from '../../src/storage/cluster.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import { until } from '../fixtures/build.js'
 import type { TestPostgres } from '../fixtures/postgres.js'
-import { hasPostgres, postgres } from './postgres-world.js'
+import { cuttable, hasPostgres, postgres } from './postgres-world.js'
 
 /** A way to the database that counts what is sent over the connection on which something is taken over. */
 async function counting(t: Test, server: TestPostgres): Promise<{ url: string; packets(): number }> {
@@ -67,36 +68,14 @@ async function takeOver(t: Test, server: TestPostgres, schema: string, sessions:
   return { taken: sessionIds.length, packets: packets() - before }
 }
 
-/** A way to the database that is cut where a text is asked for, once. */
-async function cutOnce(t: Test, server: TestPostgres, text: string): Promise<{ url: string; isCut(): boolean }> {
-  let isCut = false
-  const relay = createServer((client) => {
-    const upstream = connect(server.socket)
-    const destroy = () => {
-      client.destroy()
-      upstream.destroy()
-    }
-    client.on('data', (chunk) => {
-      if (isCut || !chunk.includes(text)) return void upstream.write(chunk)
-      isCut = true
-      destroy()
-    })
-    upstream.on('data', (chunk) => client.write(chunk))
-    for (const socket of [client, upstream]) socket.on('error', destroy).on('close', destroy)
-  })
-  await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => relay.close())
-  const url = server.url({ host: `127.0.0.1:${(relay.address() as AddressInfo).port}` })
-  return { url, isCut: () => isCut }
-}
-
 if (hasPostgres()) {
   t.test(
     'a parked job goes where its session is, though the connection is lost as it is left to that node',
     async (t) => {
       const server = await postgres()
       const schema = 'taken_cut'
-      const way = await cutOnce(t, server, 'json_array_elements_text')
+      const way = await cuttable(t, server)
+      const cut = way.cut('before', /json_array_elements_text/)
       const joined = async (name: string, slots: number, url = server.url()) => {
         const storage = createPostgresStorage({ url, schema })
         storage.cluster.announce(
@@ -121,13 +100,51 @@ if (hasPostgres()) {
       )
       const told = new Promise<Taken>((resolve) => c.cluster.on('taken', resolve))
       await a.close()
+      await cut
       t.match(await told, { from: { name: 'a' }, jobIds: ['j'] })
-      t.ok(way.isCut())
       t.match(
         await server.query(`SELECT owner FROM ${schema}.jobs`),
         [{ owner: '0' }],
         'it is nobody’s until b has left',
       )
+    },
+  )
+
+  t.test(
+    'a node joins though the database takes it out of a deadlock while it takes over what nobody has',
+    async (t) => {
+      const server = await postgres()
+      const schema = 'taken_crosswise'
+      const joining = async (name: string) => {
+        const storage = createPostgresStorage({ url: server.url(), schema })
+        storage.cluster.announce(
+          { name, url: `http://${name}.test`, protocol: 1, version: '1', slots: 1, config: '', profiles: [] },
+          10_000,
+        )
+        t.teardown(() => storage.close())
+        await storage.open()
+        return storage
+      }
+      await joining('a')
+      await server.query(
+        `INSERT INTO ${schema}.sessions (id, profile, generation, reserved_seq, state) VALUES ('s', 'p', '', 0, '{}')`,
+      )
+      await server.query(
+        `INSERT INTO ${schema}.jobs (id, status, profile, priority, created_at, begins, info, request)
+        VALUES ('j', 'parked', 'p', 0, 0, false, '{"id":"j"}', '{}')`,
+      )
+      const other = new pg.Client({ connectionString: server.url() })
+      await other.connect()
+      t.teardown(() => other.end())
+      await other.query("SET deadlock_timeout = '1h'")
+      await other.query(`BEGIN; UPDATE ${schema}.jobs SET owner = owner WHERE id = 'j'`)
+      const joined = joining('b')
+      const waits = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%take_over_%'`
+      await until(async () => (await server.query(waits)).length > 0, 'that it waits for the job')
+      await other.query(`UPDATE ${schema}.sessions SET owner = owner WHERE id = 's'; COMMIT`)
+      const { n } = (await joined).cluster
+      t.match(await server.query(`SELECT owner FROM ${schema}.jobs`), [{ owner: String(n) }])
+      t.match(await server.query(`SELECT owner FROM ${schema}.sessions`), [{ owner: String(n) }])
     },
   )
 

@@ -20,8 +20,6 @@ const FENCE = 'SELECT @fence_1($1, $2, $3)'
 const END_OLD = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE pid = $1 AND backend_start::text = $2 AND usename = current_user AND pid <> pg_backend_pid()`
 const RESUME = `UPDATE @members SET term = term + 1, backend = pg_backend_pid() WHERE n = $1 AND term >= 0 RETURNING term, batch`
-/** Two processes that wait for each other's rows: one of them is to try again. */
-const DEADLOCK = '40P01'
 /** Rows that many processes change: who changes several of them has them all, so that nobody waits for another crosswise. */
 const CONTENDED = /(INSERT INTO|UPDATE) @(usage_sums|feed|daily_tokens|versions_of)/
 const CONTEND = `SELECT pg_advisory_xact_lock(hashtextextended('session-gateway counts ' || tableoid, 0)) FROM @members WHERE n = $1`
@@ -168,14 +166,11 @@ export class PostgresDatabase {
   }
 
   /** The call that has failed by itself; `again`: rows were not as they were known; undefined: the database fails. */
-  #wrong(
-    { index, error: { code } }: StatementError,
-    batch: Batch | undefined,
-    fences: number,
-  ): number | 'again' | undefined {
+  #wrong(failed: StatementError, batch: Batch | undefined, fences: number): number | 'again' | undefined {
     if (!batch) return undefined
-    if (code === DEADLOCK) return 'again'
-    const at = index - fences
+    if (failed.isDeadlock) return 'again'
+    const { code } = failed.error
+    const at = failed.index - fences
     if (at < 0) return undefined
     const call = batch.callOf(at)
     if (code === RAISED.stale || call === undefined) return 'again'
@@ -301,4 +296,4 @@ export class PostgresDatabase {
   }
 }
 
-const isDeadlock = (error: unknown): boolean => error instanceof StatementError && error.error.code === DEADLOCK
+const isDeadlock = (error: unknown): boolean => error instanceof StatementError && error.isDeadlock

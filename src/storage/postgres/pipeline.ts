@@ -26,6 +26,11 @@ export class StatementError extends Error {
   ) {
     super(error.message)
   }
+
+  /** Two processes wait for each other's rows: one of them is to try again. */
+  get isDeadlock(): boolean {
+    return this.error.code === '40P01'
+  }
 }
 
 interface Column {

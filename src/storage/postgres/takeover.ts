@@ -7,6 +7,7 @@ import { statement } from './plan.js'
 
 /** Of a row that somebody else has for longer than one waits. */
 const LOCKED = '55P03'
+const MOST_TRIES = 5
 
 const TAKE = 'SELECT @take_over_4($1, $2, $3, $4, $5) AS taken'
 /**
@@ -169,17 +170,20 @@ export class TakeOver {
       statement(TAKE, this.#me, n, isKnownDead, Math.ceil(this.#leaseMs), waitMs),
       ...(this.#runsJobs ? [] : [statement(LEAVE_JOBS, this.#me), statement(LEAVE_TOLD, this.#me)]),
     ]
-    try {
-      const [rows] = await link.run(take)
-      return rows![0]!.taken as string | null
-    } catch (error) {
-      if (!(error instanceof StatementError) || error.error.code !== LOCKED) throw error
-      const [backends] = await link.run([statement(BACKEND_OF, n)])
-      for (const { backend } of backends!)
-        await link.run([statement(AS_LOGIN), statement(END_BATCH, backend as number, waitMs / 2)])
-      const [rows] = await link.run(take)
-      return rows![0]!.taken as string | null
-    }
+    for (let tries = 1, isFreed = false; ; tries++)
+      try {
+        const [rows] = await link.run(take)
+        return rows![0]!.taken as string | null
+      } catch (error) {
+        if (!(error instanceof StatementError)) throw error
+        // a join that fails is a gateway that does not start
+        if (error.isDeadlock && tries < MOST_TRIES) continue
+        if (error.error.code !== LOCKED || isFreed) throw error
+        isFreed = true
+        const [backends] = await link.run([statement(BACKEND_OF, n)])
+        for (const { backend } of backends!)
+          await link.run([statement(AS_LOGIN), statement(END_BATCH, backend as number, waitMs / 2)])
+      }
   }
 
   async #tell(link: Link): Promise<void> {
