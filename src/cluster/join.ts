@@ -34,12 +34,16 @@ export function joinCluster(
   })
 }
 
-/** Of what callers would notice when it is not the same at every node. */
+/** Of what callers would notice when it is not the same at every node, and of where a node sends what another one was to. */
 function digestOf({ cluster, ...options }: ResolvedOptions, prefix: string): string {
-  const { profiles, executions, basePath, maxBodyBytes, requireApiKey, disableBypassPermissions } = options
+  const { profiles, executions, basePath, maxBodyBytes, requireApiKey, disableBypassPermissions, notifications } =
+    options
+  const { webhook, channels = [] } = notifications ?? {}
+  const told = [...channels.map(({ name, format }) => name ?? format), ...(webhook ? ['webhook'] : [])].sort()
   const shared = {
     ...{ path: `${prefix}${basePath}`, profiles, maxBodyBytes, requireApiKey, disableBypassPermissions },
     ...{ tools: executions?.tools, agentState: cluster?.agentState },
+    ...(told.length > 0 && { told }),
   }
   return createHash('sha256').update(JSON.stringify(shared)).digest('hex').slice(0, 16)
 }

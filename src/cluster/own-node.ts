@@ -268,7 +268,7 @@ export class OwnNode implements Cluster {
       this.#different.add(n)
       this.#parts.logger.warn(
         { node: name },
-        'another node is set up differently: profiles, tools, basePath, maxBodyBytes, requireApiKey, disableBypassPermissions and agentState have to be the same at all of them',
+        'another node is set up differently: profiles, tools, basePath, maxBodyBytes, requireApiKey, disableBypassPermissions, agentState, notifications.webhook and the names of notifications.channels have to be the same at all of them',
       )
     }
   }

@@ -1,6 +1,10 @@
 import t from 'tap'
 import { OwnNode } from '../../src/cluster/own-node.js'
+import { silentLogger } from '../../src/lib/logger.js'
 import type { ClusterNode, ClusterStorage } from '../../src/storage/cluster.js'
+import { until } from '../fixtures/build.js'
+import { clusterOf } from '../fixtures/cluster.js'
+import { hasPostgres } from '../storage/postgres-world.js'
 
 const node = (n: number, config: string): ClusterNode => ({
   ...{ n, config, name: `node-${n}`, url: `http://127.0.0.1:${n}`, protocol: 1, version: '1', slots: 0 },
@@ -31,3 +35,18 @@ t.test('a node that is set up differently is told of, once', async (t) => {
   changed()
   t.same(told, ['node-3', 'node-4'])
 })
+
+if (hasPostgres())
+  t.test('so is one without a channel that another one has: what it takes over for that is not told', async (t) => {
+    const told: string[] = []
+    const warn = ({ node }: { node?: string }, message: string) => {
+      if (/set up differently.*notifications\.channels/.test(message)) told.push(node!)
+    }
+    const channels = (name: string) => ({ channels: [{ name, format: 'slack' as const, url: 'http://127.0.0.1:9/' }] })
+    const { join } = await clusterOf(t, ['a'], { notifications: channels('ops') })
+    await join('b', { notifications: channels('ops'), logger: { ...silentLogger, warn } })
+    await join('c', { notifications: channels('night') })
+    await join('d', { notifications: {} })
+    await until(() => told.length === 2, 'those that are set up differently')
+    t.same(told, ['c', 'd'])
+  })
