@@ -69,6 +69,38 @@ for (const [kind, build] of Object.entries(KINDS)) {
   })
 }
 
+/** Two gateways, the second one on what the first one left as it was killed. */
+const NEXT: Record<string, (t: Test) => Promise<{ before: World; again: () => Promise<World> }>> = {
+  'a journal': async (t) => {
+    const { again, ...before } = await buildJournaled(t, { script: native })
+    return { before, again }
+  },
+  'records of what is parked': async (t) => {
+    const options = { parking: { store: new MemorySessionStore() }, script: native }
+    return { before: await buildGateway(t, options), again: () => buildGateway(t, options) }
+  },
+}
+
+for (const [kind, build] of Object.entries(NEXT)) {
+  t.test(`what was taken outside of a turn is brought to no later engine: ${kind}`, async (t) => {
+    const { before, again } = await build(t)
+    const { registry, engine, gateway } = before
+    const { id, requestId } = await parkedBetweenTurns(before, 'e1')
+    await registry.resolvePermission(id, requestId, { behavior: 'allow' }, UNLIMITED)
+    await until(() => engine.runners.length === 2 && registry.here(id)?.status !== 'parked')
+    const asked = engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 't', input: {} })
+    t.match(await asked, { behavior: 'allow' })
+    await gateway.executions.submit('e1', ok)
+    t.match(engine.last.settled, [{ executionId: 'e1' }])
+    const session = await registry.open(id, UNLIMITED)
+    await until(() => session.midTurn === undefined, 'that nothing waits any more')
+    await session.durable()
+    const next = await again()
+    t.equal(next.engine.runners.length, 0, 'no engine by itself')
+    t.equal(next.registry.here(id)?.status === 'parked', false)
+  })
+}
+
 t.test(
   'what came in outside of a turn is told after a crash, too, when no engine could hear of it before',
   async (t) => {

@@ -236,14 +236,12 @@ export class EngineDesk implements RunnerOwner {
   #onProvenance(apiKeySource: string): void {
     const session = this.#session
     const { world } = session
-    if (apiKeySource === 'oauth') {
-      if (world.requireApiKey) {
-        session.fail(new GatewayError('SG_ERR_API_KEY_REQUIRED').message, 'SG_ERR_API_KEY_REQUIRED')
-        return
-      }
-      world.operatorLog.onOauth(session)
+    if (apiKeySource === 'oauth' && world.requireApiKey)
+      session.fail(new GatewayError('SG_ERR_API_KEY_REQUIRED').message, 'SG_ERR_API_KEY_REQUIRED')
+    else {
+      if (apiKeySource === 'oauth') world.operatorLog.onOauth(session)
+      this.#turns.next()
     }
-    this.#turns.next()
   }
 
   /** Asks the engine something whose answer is not to be slowed. */
@@ -256,6 +254,7 @@ export class EngineDesk implements RunnerOwner {
     const session = this.#session
     const { link } = session
     const decision = await session.permissions.ask(ask, takenBack)
+    this.#turns.lookWhetherTaken()
     if (decision.behavior === 'deny' && decision.interrupt && link && session.hears(link)) this.#giveUpRest()
     return decision
   }
@@ -295,5 +294,6 @@ export class EngineDesk implements RunnerOwner {
       () => link.runner.settleExecution?.(executionId, result),
       ({ message }) => session.hears(link) && session.fail(message, 'SG_ERR_ENGINE_FAILED'),
     )
+    this.#turns.lookWhetherTaken()
   }
 }

@@ -23,7 +23,7 @@ export class TurnDesk {
   readonly #session: SessionState
   /** Called when the turn in progress is over. */
   onOver: (() => void) | undefined
-  /** Called before a turn begins whose session waited for something outside of one, and went on since. */
+  /** Called when what the session waited for outside of a turn is over: its engine has all of it, or a turn begins. */
   onAfterWait: (() => void) | undefined
   /** How much was held back for the storage when the turn was ended for it. */
   #heldBack: number | undefined
@@ -98,7 +98,10 @@ export class TurnDesk {
     const { link, log } = session
     const opening = this.#isReady ? this.#opening : undefined
     const message = this.#isReady ? (opening?.message ?? this.#begin()) : undefined
-    if (!message || !link) return
+    if (!message || !link) {
+      this.lookWhetherTaken()
+      return
+    }
     this.#opening = undefined
     link.handing = message
     if (!opening) session.touch()
@@ -108,6 +111,19 @@ export class TurnDesk {
       session.whenDurable(() => {
         if (link.handing === message && session.hears(link)) this.#handOver(link, message)
       })
+  }
+
+  /** No end of a turn tells that an engine has all that the session waited for outside of one; no start is to bring it again then. */
+  lookWhetherTaken(): void {
+    const session = this.#session
+    const isOutside = () => session.midTurn !== undefined && !session.inTurn && session.serving
+    const look = () => {
+      const { executions, permissions, link } = session
+      const isAwaited = executions.size + permissions.size + permissions.carried.length > 0 || permissions.handing
+      if (isOutside() && !isAwaited && !link?.isAtWork) this.onAfterWait?.()
+    }
+    // a turn later: what the engine does about it at once belongs to that
+    if (isOutside()) setImmediate(look)
   }
 
   /** Whether there is an engine that takes messages. */

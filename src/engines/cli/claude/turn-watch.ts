@@ -64,9 +64,9 @@ export class TurnWatch {
     return this.#isOwn
   }
 
-  /** Whether the agent does nothing, between two turns, that its end would cut off. */
+  /** Whether the agent does nothing that its end would cut off; a turn of its own that it goes on with after a park counts, too. */
   get isIdle(): boolean {
-    return !this.#isOwn && this.#tasks === 0
+    return !this.#isBegun && !this.#isOwn && this.#tasks === 0
   }
 
   begin(earlier = NOTHING): void {
