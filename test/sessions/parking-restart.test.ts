@@ -40,6 +40,22 @@ t.test('at shutdown a session that waits is parked, whoever is attached', async 
   t.match(await store.get(id), { id, executions: [{ executionId: 'e1' }] })
 })
 
+for (const begins of ['before', 'with'])
+  t.test(`a park that begins ${begins} the shutdown is kept although its engine takes longer than that`, async (t) => {
+    const never = new Promise<void>(() => {})
+    const world = await buildParked(t, { script: { close: () => never }, shutdownTimeoutMs: 1_000 })
+    const { registry, engine, gateway, clock, id, store } = world
+    if (begins === 'with') (await registry.open(id, UNLIMITED)).attach(new FakeSink(), {})
+    await engine.last.defer('e1')
+    if (begins === 'before') await until(() => engine.last.closed, 'an engine that is closed')
+    t.equal(await store.get(id), undefined)
+    const closed = gateway.close()
+    await until(() => engine.last.closed, 'an engine that is closed')
+    await clock.advance(1_000)
+    await closed
+    t.match(await store.get(id), { id, executions: [{ executionId: 'e1' }] })
+  })
+
 t.test('a session never wakes as someone else', async (t) => {
   const store = new MemorySessionStore()
   const profile = (baseUrl: string) => [

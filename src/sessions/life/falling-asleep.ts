@@ -34,6 +34,8 @@ export class FallingAsleep {
   readonly #waking: Waking
   /** Those whose last park could not be written down. */
   readonly #refused = new Map<string, Session>()
+  /** Called when the process is about to end. */
+  readonly #onClose = new Set<() => void>()
   #closed = false
 
   constructor(parts: SleepParts & SleepTimes, waking: Waking) {
@@ -136,7 +138,7 @@ export class FallingAsleep {
     const { keeping, clock, table } = this.#parts
     const since = clock.now()
     // what the engine itself keeps of the session is whole only then
-    await session.engineGone
+    await this.#goneInTime(session)
     try {
       if (parks && !keeping.hasAll) {
         await keeping.park(asleep(session, session.leaveDesk.snapshot!, since), session)
@@ -153,6 +155,19 @@ export class FallingAsleep {
     // one that cannot be written down yet is kept in memory until it can be
     if (parks) await session.durable().catch((error) => this.#report(session, parks, error))
     if (!session.live) table.onEngine(session, false)
+  }
+
+  /** Its engine is gone, or the process may end before it is: nobody goes on with the session here any more. */
+  #goneInTime({ engineGone }: Session): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#closed) resolve()
+      else this.#onClose.add(resolve)
+      const gone = () => {
+        this.#onClose.delete(resolve)
+        resolve()
+      }
+      void engineGone?.then(gone)
+    })
   }
 
   /** Not parked, since nobody would find it after a crash: it goes on with a new engine until the store is well again. */
@@ -210,6 +225,7 @@ export class FallingAsleep {
   /** For the end of the process: engines are taken by `sleepNow` alone. */
   close(): void {
     this.#closed = true
+    for (const goOn of this.#onClose) goOn()
   }
 
   /** Parks one that waits, attached clients or not, and takes the engine of any other. */
@@ -218,6 +234,7 @@ export class FallingAsleep {
     const park = () => (session.leaveDesk.canPark ? this.#sleep(session, true) : undefined)
     await this.#parts.mailbox.run(session.id, park)
     await session.leaveDesk.sleepNow()
+    await session.engineGone
   }
 }
 
