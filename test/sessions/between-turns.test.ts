@@ -139,3 +139,18 @@ t.test('a record of it says after a restart, too, that its turn was over', async
   await registry.send(id, { type: 'user_message', text: 'more' })
   await until(() => engine.last.sent.length === 1, 'its turn')
 })
+
+t.test('a session whose message waits for what the engine is to say first is not parked', async (t) => {
+  const world = await buildGateway(t, { script: { ...native, start: () => {} }, requireApiKey: true })
+  const { registry, engine } = world
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 })
+  await until(() => registry.here(id)?.status !== 'starting', 'an engine that takes input')
+  const asked = engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 't', input: {} })
+  await until(() => registry.here(id)?.pendingPermissions === 1)
+  const session = await registry.open(id, UNLIMITED)
+  t.equal(session.engine.canPark, false)
+  engine.last.init()
+  await until(() => engine.last.sent.length === 1, 'its turn')
+  await until(() => registry.here(id)?.status === 'parked', 'a park in its turn')
+  void asked
+})

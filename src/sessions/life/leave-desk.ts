@@ -40,12 +40,12 @@ export class LeaveDesk {
 
   /** Whether nothing happens here until somebody outside says something, and the engine can be built again then. */
   get canPark(): boolean {
-    const { link, started, writer, permissions, executions, bridge, accepting } = this.#session
+    const { link, started, writer, permissions, executions, bridge, accepting, queued, inTurn } = this.#session
     if (!link?.runner.snapshot || link.runner.capabilities.parking !== 'native' || !started) return false
     // what is written while the session is being removed would bring it back
     if (writer?.removed) return false
     // a message or an answer that is on its way to the engine would not be in its snapshot
-    if (link.handing || permissions.handing || accepting > 0) return false
+    if (this.#turns.isUnbegun || (queued && !inTurn) || permissions.handing || accepting > 0) return false
     if (bridge.pending.length > 0 || !permissions.patient || link.runner.canPark === false) return false
     return (link.waiting && executions.size > 0) || permissions.size > 0
   }

@@ -142,12 +142,15 @@ export class TurnDesk {
   }
 
   #handOver(link: RunnerLink, { text, commandId }: QueuedMessage): void {
+    const { permissions, executions, world } = this.#session
     link.handing = undefined
     link.begin()
     caught(
       () => link.runner.send(wellFormed(text), commandId === undefined ? undefined : { commandId }),
       ({ message }) => this.#session.hears(link) && this.#session.fail(message, 'SG_ERR_ENGINE_FAILED'),
     )
+    // what it asked for earlier may have waited for the message with its parking
+    if (permissions.size + executions.size > 0) world.sleep.consider(this.#session)
   }
 
   /** With `requireApiKey` no prompt reaches an engine before it said whose credentials it uses. */
