@@ -114,7 +114,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     this.bridge = new SessionBridge(clock, this.clients)
     if (left) {
       this.#life = takeUp(this, left.whole)
-      this.#shownStatus = this.midTurn ? 'parked' : left.whole.state.info.status
+      this.#shownStatus = left.whole.state.info.status
     }
   }
 
@@ -225,7 +225,10 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   /** What a client that attaches now is told beside its place in the log. */
   snapshot() {
     const { pendingPermissions, executions } = this
-    return { session: this.info(), pendingPermissions, pendingExecutions: executions.list() }
+    const session = this.info()
+    // a crash may have kept that from being told; whoever sees it is to be told when it goes on
+    if (session.status === 'parked') this.#shownStatus = session.status
+    return { session, pendingPermissions, pendingExecutions: executions.list() }
   }
 
   /** A command was accepted under this id. */
@@ -317,10 +320,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     if (status === before) return false
     this.#shownStatus = status
     const detail = this.ended || this.parked ? this.facts.statusDetail : undefined
-    this.append(
-      detail === undefined ? { type: 'status_changed', status } : { type: 'status_changed', status, detail },
-      ts,
-    )
+    this.append({ type: 'status_changed', status, ...(detail !== undefined && { detail }) }, ts)
     if (status === 'parked') this.#parkedSeq = this.log.headSeq
     this.world.operatorLog.onStatus(this, before, status, detail)
     return true

@@ -148,7 +148,7 @@ t.test('a session whose message waits for what the engine is to say first is not
   const asked = engine.last.host.requestPermission({ toolName: 'Write', toolUseId: 't', input: {} })
   await until(() => registry.here(id)?.pendingPermissions === 1)
   const session = await registry.open(id, UNLIMITED)
-  t.equal(session.engine.canPark, false)
+  t.equal(session.leaveDesk.canPark, false)
   engine.last.init()
   await until(() => engine.last.sent.length === 1, 'its turn')
   await until(() => registry.here(id)?.status === 'parked', 'a park in its turn')

@@ -22,6 +22,29 @@ async function woken(t: Test) {
   return { ...world, id, runner: engine.last }
 }
 
+t.test('a turn that goes on after a crash is not told as running again', async (t) => {
+  const { id, again } = await woken(t)
+  const statuses = async ({ registry }: Awaited<ReturnType<typeof again>>) =>
+    (await eventsOf({ registry }, id)).flatMap((event) => (event.type === 'status_changed' ? event.status : []))
+  const second = await again()
+  await until(() => second.engine.runners.length === 1 && second.engine.last.settled.length === 1)
+  t.same((await statuses(second)).slice(-3), ['running', 'parked', 'running'])
+  void second.engine.last.host.requestPermission({ toolName: 'write', toolUseId: 'u1', input: {} }).catch(() => {})
+  await until(() => second.registry.here(id)?.pendingPermissions === 1)
+  // somebody looked
+  await second.clock.advance(2_000)
+  await until(() => second.registry.here(id)?.status === 'parked')
+  const third = await again()
+  t.equal(third.registry.here(id)?.status, 'parked')
+  t.same((await statuses(third)).slice(-2), ['awaiting_approval', 'parked'])
+  const [request] = third.registry.here(id)!.parked!.permissions!
+  await third.registry.resolvePermission(id, request!.id, { behavior: 'deny' }, UNLIMITED)
+  await until(() => third.registry.here(id)?.status === 'running')
+  third.engine.last.complete()
+  await until(() => third.registry.here(id)?.status === 'idle')
+  t.same((await statuses(third)).slice(-4), ['awaiting_approval', 'parked', 'running', 'idle'])
+})
+
 t.test('a message that was taken in a woken turn is begun after a crash, once that turn is over', async (t) => {
   const { registry, id, again } = await woken(t)
   await registry.send(id, { type: 'user_message', text: 'later', id: 'c1' })
