@@ -282,3 +282,26 @@ t.test('close of the gateway ends every session, refuses new ones and settles', 
   t.ok(closed && engine.last.closed)
   t.equal((await registry.list())[0]?.status, 'closed')
 })
+
+t.test(
+  'what a host has resumed in place of what was asked for is in use while its engine is being built',
+  async (t) => {
+    const asked = deferred<void>()
+    const built = deferred<void>()
+    const { registry } = await buildGateway(t, {
+      buildRunnerConfig: (request) => ({ ...request, resume: 'theirs' }),
+      createEngineRunner: async () => {
+        asked.resolve()
+        await built.promise
+        throw new Error('no such model')
+      },
+    })
+    const isInUse = () => Promise.all(['asked', 'theirs'].map((id) => registry.isContinued(id)))
+    const created = registry.create({ cwd: SOME_CWD, resume: 'asked' })
+    await asked.promise
+    t.same(await isInUse(), [true, true])
+    built.resolve()
+    await t.rejects(created, { code: 'SG_ERR_ENGINE_START' })
+    t.same(await isInUse(), [false, false])
+  },
+)
