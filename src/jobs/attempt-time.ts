@@ -18,7 +18,7 @@ export class AttemptTime {
   #activeMs: number
   #parkedMs: number
   #watchdog: Timer | undefined
-  /** Before that no limit is held against what an earlier process left. */
+  /** Before that no limit that was over as this process began is held against what an earlier one left. */
   #graceUntil = Number.NEGATIVE_INFINITY
 
   /** @param before what earlier processes have written of it */
@@ -74,15 +74,16 @@ export class AttemptTime {
     this.#watchdog?.cancel()
     this.#watchdog = undefined
     const clock = this.#clock
-    const graceMs = Math.max(this.#graceUntil - clock.steady(), 0)
     const { durationMs, parkedMs, onRunTooLong, onParkedTooLong } = this.#limits
     const since = clock.steady() - this.#legSince
+    // the grace is for what is over by now, not for what may go on for less than that
+    const leftOf = (ms: number) => (ms > since ? ms - since : Math.max(this.#graceUntil - clock.steady(), 0))
     if (this.#leg === 'parked' && parkedMs !== undefined)
-      this.#watchdog = clock.after(Math.max(parkedMs - this.#parkedMs - since, graceMs), () =>
+      this.#watchdog = clock.after(leftOf(parkedMs - this.#parkedMs), () =>
         onParkedTooLong(`The run was parked for more than ${parkedMs} ms.`),
       )
     else if (this.#leg === 'running' && durationMs !== undefined)
-      this.#watchdog = clock.after(Math.max(durationMs - this.#activeMs - since, graceMs), () =>
+      this.#watchdog = clock.after(leftOf(durationMs - this.#activeMs), () =>
         onRunTooLong(`The run took longer than ${durationMs} ms.`),
       )
   }

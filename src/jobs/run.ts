@@ -182,7 +182,7 @@ export class JobRun {
   /**
    * Goes on with the run of an earlier process.
    * @param session as it is now
-   * @param graceMs at least that long nothing is held against it
+   * @param graceMs that long a limit that is over by now is not held against it
    */
   adopt(session: SessionInfo, graceMs: number): void {
     const { status, parkedAt } = this.record.info

@@ -244,6 +244,25 @@ t.test('a parked job stays parked over a restart and goes on with its accounting
   t.equal((await queue.stats()).dailyTokensUsed, 100)
 })
 
+t.test('what a run has left of its time is not lengthened by a restart', async (t) => {
+  const { sessions, clock } = await restart(t, parkedAfter)
+  sessions.last.wake()
+  await settle()
+  await clock.advance(5_999)
+  t.same(sessions.last.interrupts, [], 'four of its ten seconds are used')
+  await clock.advance(1)
+  t.equal(sessions.last.interrupts.length, 1)
+})
+
+t.test('nor is what it has left of the time that it may be parked', async (t) => {
+  const { job, submitted, clock } = await restart(t, parkedAfter, { downMs: 400, maxParkedDurationMs: 1000 })
+  await clock.advance(599)
+  t.match(await job(submitted), { status: 'parked' })
+  await clock.advance(1)
+  await settle()
+  t.match(await job(submitted), { status: 'failed' })
+})
+
 t.test('events from before the restart are not counted again', async (t) => {
   const { job, submitted, sessions } = await restart(t, parkedAfter)
   const { info } = sessions.last
