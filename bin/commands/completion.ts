@@ -16,6 +16,8 @@ interface Node {
   /** Also what an argument is one of. */
   commands: Word[]
   flags: Flag[]
+  /** Whether it takes an argument of no fixed choice, which may be a file. */
+  free: boolean
 }
 
 /** Every command with its subcommands and flags, as the program has them. */
@@ -31,7 +33,12 @@ function nodesOf(command: Command, path: string[] = []): Node[] {
     )
   const help = { name: '--help', description: 'print help', values: undefined }
   return [
-    { path, commands: [...commands, ...choices], flags: [...flags, help] },
+    {
+      path,
+      commands: [...commands, ...choices],
+      flags: [...flags, help],
+      free: command.registeredArguments.length > 0 && choices.length === 0,
+    },
     ...command.commands.flatMap((child) => nodesOf(child, [...path, child.name()])),
   ]
 }
@@ -57,9 +64,12 @@ function takers(nodes: Node[], offer: (values: string[]) => string, offerFiles: 
 }
 
 function bash(nodes: Node[]): string {
-  const cases = nodes.map((node) => `    '${node.path.join(' ')}') words='${words(node)}' ;;`)
+  const cases = nodes.map((node) => {
+    const free = node.free ? ' free=1' : ''
+    return `    '${node.path.join(' ')}') words='${words(node)}'${free} ;;`
+  })
   return `_session_gateway() {
-  local path='' words='' word takes='' current="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}"
+  local path='' words='' word takes='' free='' current="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}"
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case "$word" in -*) continue ;; esac
     case "\${path:+$path }$word" in
@@ -77,8 +87,12 @@ ${cases.join('\n')}
   case "\${path:+$path }$before" in
 ${takers(nodes, (values) => `words='${values.join(' ')}' takes=''`, 'takes=1').join('\n')}
   esac
-  if [ -z "$takes" ]; then COMPREPLY=($(compgen -W "$words" -- "$current"))
-  else COMPREPLY=($(compgen -f -- "$current")); fi
+  COMPREPLY=()
+  if [ -z "$takes" ]; then COMPREPLY=($(compgen -W "$words" -- "$current")); fi
+  # names of files are left to bash, which knows about spaces and directories; before version 4 it cannot be asked to
+  if [ -n "$takes" ] || { [ -n "$free" ] && [ \${#COMPREPLY[@]} = 0 ]; }; then
+    compopt -o default 2>/dev/null || COMPREPLY=($(compgen -f -- "$current"))
+  fi
 }
 complete -F _session_gateway ${PROGRAM}
 `
@@ -86,13 +100,13 @@ complete -F _session_gateway ${PROGRAM}
 
 function zsh(nodes: Node[]): string {
   const quote = (text: string) => text.replace(/'/g, "'\\''").replace(/:/g, '\\:')
-  const cases = nodes.map(({ path, commands, flags }) => {
+  const cases = nodes.map(({ path, commands, flags, free }) => {
     const described = [...commands, ...flags].map(({ name, description }) => `'${quote(name)}:${quote(description)}'`)
-    return `    '${path.join(' ')}') choices=(${described.join(' ')}) ;;`
+    return `    '${path.join(' ')}') choices=(${described.join(' ')})${free ? ' free=1' : ''} ;;`
   })
   return `#compdef ${PROGRAM}
 _session_gateway() {
-  local current_path='' word takes='' before="\${words[CURRENT-1]}"
+  local current_path='' word takes='' free='' before="\${words[CURRENT-1]}"
   local -a choices
   for word in \${words[2,CURRENT-1]}; do
     case "$word" in -*) continue ;; esac
@@ -109,7 +123,8 @@ ${cases.join('\n')}
 ${takers(nodes, (values) => `compadd -- ${values.join(' ')}; return`, '_files; return').join('\n')}
   esac
   case "$takes\${words[CURRENT]}" in 1-*) takes='' ;; esac
-  if [ -z "$takes" ]; then _describe '${PROGRAM}' choices; else _files; fi
+  if [ -n "$takes" ]; then _files
+  else _describe '${PROGRAM}' choices || { [ -n "$free" ] && _files; }; fi
 }
 if [ "\${funcstack[1]}" = "_session_gateway" ]; then _session_gateway "$@"; else compdef _session_gateway ${PROGRAM}; fi
 `

@@ -213,6 +213,22 @@ t.test('shells complete commands and flags', async (t) => {
   t.strictSame(completed('--log-level', 'f'), ['fatal'])
   t.strictSame(completed('completion', ''), ['bash', 'zsh', 'fish', '--help'], 'and what an argument is one of')
   t.notOk(completed('run', '--profile', '').includes('--help'), 'what has no choice is no flag')
+  await t.test('bash completes names of files as it does itself', { skip }, async (t) => {
+    const cwd = t.testdir({ 'my work': { 'a b.md': '' }, 'plain.json': '{}', 'completion.bash': bash })
+    const shell = new Terminal(t, ['--norc', '--noprofile', '-i'], { cwd, env: { HOME: cwd }, command: ['bash'] })
+    shell.press(
+      "session-gateway() { printf '<%s>' \"$@\"; echo; }; PS1=''; source ./completion.bash; echo is-''loaded\n",
+    )
+    await shell.shows('is-loaded')
+    shell.press('session-gateway run --cwd my\ta\t\n')
+    await shell.shows('<run><--cwd><my work/a b.md>')
+    shell.press('session-gateway check pl\t\n')
+    await shell.shows('<check><plain.json>')
+    shell.press('session-gateway sessions pl\t\n')
+    await shell.shows('<sessions><pl>')
+    shell.press('exit\n')
+    t.equal(await shell.exited, 0)
+  })
   const zsh = '/usr/bin/zsh'
   const noZsh = !existsSync(zsh) && 'zsh is not installed'
   await t.test('zsh completes with it', { skip: noZsh || skip }, async (t) => {
@@ -241,6 +257,8 @@ t.test('shells complete commands and flags', async (t) => {
     await shell.shows('<sessions ls --status awaiting_approval>')
     shell.press('session-gateway sessions ls --output=ta\t\n')
     await shell.shows('<sessions ls --output=table>')
+    shell.press('session-gateway check completion.z\t\n')
+    await shell.shows('<check completion.zsh>')
     shell.press('exit\n')
     t.equal(await shell.exited, 0)
   })
