@@ -60,8 +60,7 @@ export function SignIns() {
           return (
             <li key={signIn.id} class="sign-in-row">
               <span class="strong" title={signIn.userAgent}>
-                <Line text={name} />
-                {signIn.current && <span class="tag">{says.thisOne}</span>}
+                <Line text={name} /> {signIn.current && <span class="tag">{says.thisOne}</span>}
               </span>
               <button type="button" aria-label={says.revokeThat(name)} onClick={() => void end(signIn)}>
                 {says.revoke}

@@ -141,7 +141,13 @@ export function Composer({
         ) : (
           <>
             {(isBusy || isParked) && (
-              <button type="button" class="danger" onClick={() => void interrupt()} title={says.interruptHint}>
+              <button
+                type="button"
+                class="danger"
+                aria-label={says.interrupt}
+                title={says.interruptHint}
+                onClick={() => void interrupt()}
+              >
                 <Icon name="stop" />
                 <span class="wide">{says.interrupt}</span>
               </button>
