@@ -10,8 +10,8 @@ import type { DeliveryOutbox } from '../webhooks/outbox.js'
 import { type OperatorWebhook, operatorTarget, type WebhookTarget } from '../webhooks/target.js'
 import { AnswerKeys } from './answers/answer-keys.js'
 import { type AnswerableSessions, type AnswerLinkLimits, AnswerLinks } from './answers/answer-links.js'
-import { attemptsLane, type ChannelOptions, Channels, MAX_WAITING, signedBy } from './channels/channels.js'
-import type { ChannelMessage, RequestSettled } from './channels/message.js'
+import { attemptsLane, type ChannelOptions, Channels, type Laned, MAX_WAITING, signedBy } from './channels/channels.js'
+import type { RequestSettled, ToldNotification } from './channels/message.js'
 import { WebPush } from './channels/push.js'
 import { PushSubscriptions, type PushSubscriptionsOptions } from './channels/subscriptions.js'
 import { type ReminderOptions, Reminders } from './reminders.js'
@@ -111,7 +111,7 @@ export class Outward {
     const place = { sessionId, seq, ts, session, preview: 'Denied: the session has ended.' }
     const settlements = this.#asked.of(sessionId).flatMap((requestId) => {
       const message: RequestSettled = { type: 'permission_resolved', ...place, requestId }
-      const planned = this.#channels.tellsSettlements ? this.#planned(message, `${sessionId}:${seq}:${requestId}`) : []
+      const planned = this.#channels.tellsSettlements ? this.#settled(message, `${sessionId}:${seq}:${requestId}`) : []
       // answered meanwhile, it has been told
       const send = (delivery: PlannedDelivery) => () =>
         this.#asked.has(sessionId, requestId) ? delivery.send() : delivery.withdraw()
@@ -142,7 +142,7 @@ export class Outward {
     const reminders = onSent(() => this.#reminders.onSettled(session.id, requestId))
     // what the policy answers by itself nobody was ever asked
     const isNews = isTold && (wasAsked || event.resolvedBy !== 'policy')
-    return [...(isNews ? this.#planned(message, `${session.id}:${place.seq}`) : []), reminders]
+    return [...(isNews ? this.#settled(message, `${session.id}:${place.seq}`) : []), reminders]
   }
 
   /** The target of a delivery that an earlier process left. */
@@ -217,19 +217,28 @@ export class Outward {
     return { ...target, channel: WEBHOOK, maxWaiting: MAX_WAITING, write }
   }
 
-  #planned(message: ChannelMessage, id: string, only?: string): PlannedDelivery[] {
+  #planned(message: ToldNotification, id: string, only?: string): PlannedDelivery[] {
     const laned = this.#channels.deliveriesOf(message, id, only)
-    const planned = laned.map(({ lane, delivery }) => this.#parts.deliverer.plan(lane, delivery))
-    return [...this.#toWebhook(message, id, only), ...planned]
+    return [...this.#toWebhook(message, id, only), ...this.#inLanes(laned)]
   }
 
-  /** The webhook has a lane for each session, and hears of settlements from nobody. */
-  #toWebhook(message: ChannelMessage, id: string, only: string | undefined): PlannedDelivery[] {
+  /** A channel that hears of no requests has shown one when it was reminded of it. The webhook hears of settlements from nobody. */
+  #settled(message: RequestSettled, id: string): PlannedDelivery[] {
+    const reminded = this.#reminders.toldOf(message.sessionId, message.requestId)
+    return this.#inLanes(this.#channels.deliveriesOf(message, id, undefined, reminded))
+  }
+
+  #inLanes(laned: Laned[]): PlannedDelivery[] {
+    return laned.map(({ lane, delivery }) => this.#parts.deliverer.plan(lane, delivery))
+  }
+
+  /** The webhook has a lane for each session. */
+  #toWebhook(message: ToldNotification, id: string, only: string | undefined): PlannedDelivery[] {
     const { type, sessionId, seq } = message
     const target = this.#webhook
     const isMeant =
       only === undefined ? (this.#events?.includes(type) ?? true) : only === WEBHOOK && !this.#channels.has(only)
-    if (!target || !isMeant || type === 'permission_resolved') return []
+    if (!target || !isMeant) return []
     return [
       this.#parts.deliverer.plan(sessionId, {
         ...{ id, type, payload: message, target, logLane: attemptsLane(sessionId, seq) },

@@ -38,6 +38,7 @@ interface Reminder {
 }
 
 const LANE = 'reminders'
+const idOf = (sessionId: string, requestId: string, index: number): string => `${sessionId}:${requestId}:${index + 1}`
 /** Before it is looked again whether a request waits, when that could not be read. */
 const RETRY_MS = 5_000
 
@@ -65,7 +66,7 @@ export class Reminders {
     if (notification.type !== 'permission_requested' || !request) return []
     return this.#options.reminders.map(({ afterMs, channel }, index) =>
       this.#planned({
-        ...{ id: `${sessionId}:${request.id}:${index + 1}`, sessionId, requestId: request.id, channel },
+        ...{ id: idOf(sessionId, request.id, index), sessionId, requestId: request.id, channel },
         dueAt: ts + afterMs,
         message: { ...notification, reminder: index + 1 },
       }),
@@ -96,9 +97,15 @@ export class Reminders {
   /** A request was answered: it is not reminded of any more. */
   onSettled(sessionId: string, requestId: string): void {
     for (const index of this.#options.reminders.keys()) {
-      const id = `${sessionId}:${requestId}:${index + 1}`
+      const id = idOf(sessionId, requestId, index)
       if (this.#byId.has(id)) this.#drop(id)
     }
+  }
+
+  /** The channels that have been reminded of a request. */
+  toldOf(sessionId: string, requestId: string): ReadonlySet<string> {
+    const told = this.#options.reminders.filter((_, index) => !this.#byId.has(idOf(sessionId, requestId, index)))
+    return new Set(told.map(({ channel }) => channel))
   }
 
   /** Whether this process is to tell one. */

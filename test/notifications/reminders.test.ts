@@ -5,6 +5,7 @@ import { createMemoryDeliveryOutbox } from '../../src/storage/memory/delivery-ou
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import type { StoredDelivery } from '../../src/webhooks/delivery.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import { PushService } from '../fixtures/push-service.js'
 import { notification } from '../fixtures/told.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 import { WebhookSink } from '../fixtures/webhook-sink.js'
@@ -59,6 +60,100 @@ t.test('what nobody answers is told again, to whom it says, and what is answered
   await clock.advance(60 * MINUTE)
   t.equal(at('/phone').filter(({ body }) => body.reminder !== undefined).length, 1, 'each once')
   t.equal(at('/team').length, 1)
+})
+
+t.test(
+  'a channel that hears of no request is told how one ended that it was reminded of, and of no other',
+  async (t) => {
+    const sink = await WebhookSink.start(t)
+    const storage = createMemoryStorage()
+    const clock = new VirtualClock()
+    const options = {
+      ...{ storage, clock },
+      profiles: ['scripted', 'secret'].map(
+        (name) => ({ name, engine: 'provider', provider: { id: 'scripted' } }) as const,
+      ),
+      notifications: {
+        channels: [
+          {
+            format: 'ntfy' as const,
+            name: 'lead',
+            url: new URL('/lead', sink.url).href,
+            events: [],
+            profiles: ['scripted'],
+          },
+          { format: 'ntfy' as const, name: 'team', url: new URL('/team', sink.url).href },
+        ],
+        reminders: [{ afterMs: 5 * MINUTE, channel: 'lead' }],
+      },
+    }
+    const { call, engine } = await buildServer(t, options)
+    const titles = (path: string) =>
+      sink.received.filter((one) => one.path === path).map(({ headers }) => headers.title)
+    const ask = async (title: string, profile: string) => {
+      const body = { cwd: SOME_CWD, prompt: 'x', title, profile, approvalTimeoutMs: 60 * MINUTE }
+      const { json } = await call('POST', '/sessions', body)
+      const runner = engine.last
+      await until(() => runner.sent.length === 1)
+      runner.host.requestPermission({ toolName: 'Bash', toolUseId: 't', input: {} }).catch(() => {})
+      await until(() => titles('/team').includes(`Needs an answer: ${title}`))
+      const [{ request }] = (await call('GET', `/inbox?sessionId=${json.id}`)).json
+      return async () => {
+        await call('POST', `/sessions/${json.id}/permissions/${request.id}`, { behavior: 'deny' })
+        await until(() => titles('/team').includes(`Answered: ${title}`))
+      }
+    }
+    const delivered = () => until(async () => (await storage.outbox.list()).every(({ lane }) => lane === 'reminders'))
+    const early = await ask('early', 'scripted')
+    await early()
+    const [late, hidden] = [await ask('late', 'scripted'), await ask('hidden', 'secret')]
+    await delivered()
+    await clock.advance(5 * MINUTE)
+    await until(async () => (await storage.outbox.list()).length === 0)
+    await late()
+    await hidden()
+    // the next process finds one that it has not reminded of yet
+    await ask('cut off', 'scripted')
+    await delivered()
+    await buildServer(t, options)
+    await until(() => titles('/team').includes('Answered: cut off'))
+    await until(async () => (await storage.outbox.list()).length === 0)
+    t.same(titles('/lead'), ['Still waiting: late', 'Answered: late'])
+  },
+)
+
+t.test('browsers are reminded of what they chose to hear of', async (t) => {
+  const service = await PushService.start(t)
+  const storage = createMemoryStorage()
+  const clock = new VirtualClock()
+  const { call, engine } = await buildServer(t, {
+    ...{ storage, clock, webhookPolicy: { allowedHosts: [service.host] } },
+    notifications: {
+      channels: [{ format: 'web_push', subject: 'mailto:ops@example.com' }],
+      reminders: [{ afterMs: 5 * MINUTE, channel: 'web_push' }],
+    },
+  })
+  service.publicKey = (await call('GET', '/notifications/vapid-key')).json.publicKey
+  const [all, ends, elsewhere] = [service.subscribe(), service.subscribe(), service.subscribe()]
+  await call('POST', '/notifications/subscriptions', all.request)
+  await call('POST', '/notifications/subscriptions', { ...ends.request, events: ['session_closed'] })
+  await call('POST', '/notifications/subscriptions', { ...elsewhere.request, profiles: ['another'] })
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'x', approvalTimeoutMs: 60 * MINUTE })
+  await until(() => engine.last.sent.length === 1)
+  engine.last.host.requestPermission({ toolName: 'Bash', toolUseId: 't', input: {} }).catch(() => {})
+  await until(() => all.received.length === 1)
+  await until(async () => (await storage.outbox.list()).every(({ lane }) => lane === 'reminders'))
+  await clock.advance(5 * MINUTE)
+  await until(() => all.received.length === 2)
+  t.match(all.received[1]?.message, { type: 'permission_requested', tag: all.received[0]?.message.tag })
+  await call('DELETE', `/sessions/${json.id}`)
+  await until(() => ends.received.length > 0)
+  await until(async () => (await storage.outbox.list()).length === 0)
+  t.same(
+    ends.received.map(({ message }) => message.type),
+    ['session_closed'],
+  )
+  t.same(elsewhere.received, [])
 })
 
 t.test('a process that dies forgets no reminder, and the next one repeats none', async (t) => {

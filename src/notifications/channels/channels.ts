@@ -105,11 +105,17 @@ export class Channels {
     return known && (known.principal ? `${known.principal} (${name})` : name)
   }
 
-  /** The deliveries that a message calls for. @param only the one channel that is to be told, whatever it usually hears of */
-  deliveriesOf(message: ChannelMessage, id: string, only?: string): Laned[] {
+  /**
+   * The deliveries that a message calls for. Profiles that a channel is not told of it is never told of.
+   * @param only the one channel that is to be told, whatever events it hears of
+   * @param reminded channels that were reminded of the request which this one settles
+   */
+  deliveriesOf(message: ChannelMessage, id: string, only?: string, reminded?: ReadonlySet<string>): Laned[] {
     return [...this.#channels].flatMap(([name, channel]) => {
-      if (only === undefined ? !wants(channel, message) : name !== only) return []
-      if (channel.format === 'web_push') return this.#pushed(name, message, id, only !== undefined)
+      if (!isOf(channel, message)) return []
+      const isShown = reminded?.has(name) && REPLACES.has(channel.format)
+      if (only === undefined ? !isShown && !wants(channel, message) : name !== only) return []
+      if (channel.format === 'web_push') return this.#pushed(name, message, id)
       const target = this.#targets.get(name)!
       return this.#laned(name, message, id, { target, origin: { kind: 'channel', channel: name } })
     })
@@ -122,10 +128,11 @@ export class Channels {
     return known && this.#pushTarget(channel, known)
   }
 
-  #pushed(name: string, message: ChannelMessage, id: string, isAsked: boolean): Laned[] {
+  /** What somebody does not want to hear of, no reminder tells either. */
+  #pushed(name: string, message: ChannelMessage, id: string): Laned[] {
     const told = this.#options.subscriptions
       .ofProfile(message.session.profile)
-      .filter((one) => isAsked || wants(one as Filter, message))
+      .filter((one) => isOf(one, message) && wants(one, message))
     return told.map((subscription) =>
       this.#laned(`${name}/${subscription.id}`, message, id, {
         target: this.#pushTarget(name, subscription),
@@ -208,10 +215,12 @@ export const signedBy =
     return { body, headers: deliveryHeaders(id, body, signingKeys, Math.floor(now / 1000)) }
   }
 
-type Filter = { format?: ChannelFormat; events?: readonly string[]; profiles?: readonly string[] }
+const isOf = ({ profiles }: { profiles?: readonly string[] | undefined }, message: ChannelMessage): boolean =>
+  profiles?.includes(message.session.profile) ?? true
 
-function wants({ format, events, profiles }: Filter, message: ChannelMessage): boolean {
-  if (profiles && !profiles.includes(message.session.profile)) return false
+type Filter = { format?: ChannelFormat; events?: readonly string[] }
+
+function wants({ format, events }: Filter, message: ChannelMessage): boolean {
   if (message.type !== 'permission_resolved') return events?.includes(message.type) ?? true
   const replaces = format === undefined || REPLACES.has(format)
   return replaces && (events?.includes('permission_requested') ?? true)
