@@ -138,3 +138,28 @@ t.test('Ctrl+F in a dialog opens no search behind it', { skip }, async (t) => {
   await page.keyboard.press('Control+f')
   await page.locator('.find').waitFor()
 })
+
+t.test('what is canceled while it waits for the gateway is not done when that answers again', { skip }, async (t) => {
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', title: 'To be kept' })
+  const { page } = await openConsole(t, `${url}/v1/console/`, { at: `sessions/${json.id}`, loses: true })
+  let tries = 0
+  await page.route(`**/v1/sessions/${json.id}`, async (route) => {
+    if (route.request().method() !== 'DELETE' || ++tries > 1) return route.continue()
+    const json = { type: 'about:blank', status: 503, code: 'SG_ERR_SHUTTING_DOWN', detail: 'It goes away.' }
+    await route.fulfill({ status: 503, json, headers: { 'retry-after': '5' }, contentType: 'application/problem+json' })
+  })
+  await isLive(page)
+  await page.clock.install()
+  await page.getByRole('button', { name: 'More actions' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByRole('button', { name: 'Remove' }).click()
+  await dialog.getByRole('button', { name: 'Remove' }).click()
+  await underway(page).waitFor()
+  await allAnswered(page)
+  await dialog.getByRole('button', { name: 'Cancel' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  await page.clock.fastForward(60_000)
+  await allAnswered(page)
+  t.equal(tries, 1)
+  t.equal((await call('GET', `/sessions/${json.id}`)).status, 200)
+})

@@ -23,6 +23,7 @@ import { Dialog } from '../../parts/dialog.js'
 import { Field } from '../../parts/field.js'
 import { Failure, Underway } from '../../parts/notice.js'
 import { Segments } from '../../parts/segments.js'
+import { useWhileShown } from '../../parts/while-shown.js'
 import { goer } from '../../route.js'
 import { keep, keptAs, useKeeping } from '../../state/kept.js'
 import { texts } from '../../texts.js'
@@ -68,6 +69,7 @@ export function ProfileEditor({
   const clashes = useSignal<readonly (keyof ProfileForm)[]>([])
   const isBusy = useSignal(false)
   const key = useRef(new CreateKey())
+  const signal = useWhileShown()
   const set = <N extends keyof ProfileForm>(name: N, value: ProfileForm[N]): void => {
     form.value = { ...form.value, [name]: value }
   }
@@ -76,7 +78,7 @@ export function ProfileEditor({
     void requestAnimationFrame(() => document.querySelector<HTMLElement>('dialog[open] [aria-invalid="true"]')?.focus())
   /** Takes in what somebody else has saved since. @returns what is still to be changed; undefined where somebody has to look first */
   const changesNow = async (name: string): Promise<UpdateProfileRequest | undefined> => {
-    const now = formOf((await client.profiles.get(name)).profile)
+    const now = formOf((await client.profiles.get(name, { signal })).profile)
     const { form: wanted, clashes: found } = rebased(before.current, form.value, now)
     before.current = now
     form.value = wanted
@@ -94,11 +96,12 @@ export function ProfileEditor({
     try {
       if (!profile) {
         const wanted = profileOf(form.value)
-        onSaved(await client.profiles.create(wanted, key.current.for(wanted)), go)
+        onSaved(await client.profiles.create(wanted, { ...key.current.for(wanted), signal }), go)
       } else {
         const changes = await changesNow(profile.name)
         if (!changes) return
-        if (Object.keys(changes).length > 0) onSaved(await client.profiles.update(profile.name, changes), go)
+        if (Object.keys(changes).length > 0)
+          onSaved(await client.profiles.update(profile.name, changes, { signal }), go)
       }
       giveUp()
     } catch (failure) {

@@ -1,5 +1,4 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
 import type { PermissionMode, SessionInfo } from '../../../../client/index.js'
 import { client } from '../../api.js'
 import { count, money } from '../../model/format.js'
@@ -11,6 +10,7 @@ import { Failure, Underway } from '../../parts/notice.js'
 import { Back, Heading } from '../../parts/page.js'
 import { Status } from '../../parts/status.js'
 import { Line } from '../../parts/untrusted.js'
+import { useWhileShown } from '../../parts/while-shown.js'
 import { goer, hrefTo } from '../../route.js'
 import { forgetSession, keepSession } from '../../state/sessions.js'
 import { texts } from '../../texts.js'
@@ -157,13 +157,7 @@ function Actions({ state, session, asking, onBegin }: ActionsProps) {
   const title = useSignal(session.title)
   const done = useSignal<string | undefined>(undefined)
   const isBusy = useSignal(false)
-  const isShown = useRef(true)
-  useEffect(
-    () => () => {
-      isShown.current = false
-    },
-    [],
-  )
+  const signal = useWhileShown()
   const close = (): void => {
     asking.value = undefined
   }
@@ -174,7 +168,7 @@ function Actions({ state, session, asking, onBegin }: ActionsProps) {
     try {
       await act()
       // by then another one may be open
-      if (isShown.current) close()
+      if (!signal.aborted) close()
     } catch (failure) {
       error.value = failure
     } finally {
@@ -192,7 +186,7 @@ function Actions({ state, session, asking, onBegin }: ActionsProps) {
     }
   }
   const rename = async (): Promise<void> => {
-    const renamed = await client.sessions.rename(session.id, title.value.trim() || null)
+    const renamed = await client.sessions.rename(session.id, title.value.trim() || null, { signal })
     state.session.value = renamed
     keepSession(renamed)
   }
@@ -284,9 +278,9 @@ function Actions({ state, session, asking, onBegin }: ActionsProps) {
               disabled={isBusy.value}
               onClick={() =>
                 void attempt(async () => {
-                  if (kind === 'end') return state.handle.close()
+                  if (kind === 'end') return state.handle.close({ signal })
                   const go = goer()
-                  await client.sessions.remove(session.id)
+                  await client.sessions.remove(session.id, { signal })
                   forgetSession(session.id)
                   go(hrefTo('sessions'))
                 })
