@@ -212,11 +212,14 @@ export class WebhookDeliverer {
 
   /** What waits in a lane is not attempted any more, by the next process neither. @param id of what alone is meant; default: all of it */
   withdraw(laneId: string, id?: string): void {
-    for (const delivery of this.#lanes.get(laneId)?.waiting ?? []) {
+    const lane = this.#lanes.get(laneId)
+    for (const delivery of lane?.waiting ?? []) {
       if ((id !== undefined && delivery.id !== id) || this.#withdrawn.has(delivery)) continue
       this.#withdrawn.add(delivery)
       this.#settle(laneId, delivery.id)
     }
+    // what comes after it does not wait for it
+    if (lane?.waiting[0] && this.#withdrawn.has(lane.waiting[0])) lane.pause?.go()
   }
 
   /** Whether a target has answered that nothing is to be sent to it any more, to this process or one before. */

@@ -359,3 +359,19 @@ for (const first of [['first'], []])
       )
     },
   )
+
+t.test('what is withdrawn while it waits for its next attempt holds up nothing that comes after it', async (t) => {
+  const { sink, deliverer, send, attempts, idle } = await deliveryWorld(t)
+  sink.answer = ({ body }, response) =>
+    body.n === 1 ? response.writeHead(503, { 'retry-after': '3600' }).end() : response.writeHead(200).end()
+  const first = send()
+  await attempts(1)
+  send()
+  deliverer.withdraw('lane', first)
+  await idle()
+  t.same(
+    sink.received.map(({ body }) => body.n),
+    [1, 2],
+    'no time has passed',
+  )
+})
