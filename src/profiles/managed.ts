@@ -173,6 +173,7 @@ export class ManagedProfiles {
       const valid = await this.#withinRoots(this.#validate(options))
       // It is a link now, or lies behind one: what was checked when it was created is no longer where it points.
       if (valid.configDir !== options.configDir) throw new Error(LEADS_ELSEWHERE)
+      this.#warnOfOthers(valid)
       return { ...profile, info: Object.freeze({ ...valid, managed: true as const }) }
     } catch (thrown) {
       return { ...profile, info: Object.freeze(asStored), problem: toError(thrown).message }
@@ -240,6 +241,7 @@ export class ManagedProfiles {
     assertBypassAllowed(valid, this.#options.disableBypassPermissions)
     const placed = await this.#withinRoots(valid)
     if (placed.configDir !== undefined) this.#assertNobodyElses(placed.name, placed.configDir, principal)
+    this.#warnOfOthers(placed)
     const info: ProfileInfo = Object.freeze({ ...placed, managed: true as const })
     const stored: StoredProfile = { ...placed, generation: creation }
     const profile = { info, stored, creation, generation: generationOf(info, creation) }
@@ -276,9 +278,9 @@ export class ManagedProfiles {
 
   /** With the directory as its real path, so that a link which is moved later moves nobody. */
   async #withinRoots(profile: ProfileInfo): Promise<ProfileInfo> {
-    const { engine, configDir, name } = profile
+    const { engine, configDir } = profile
     if (engine === 'provider') return profile
-    const { roots, logger } = this.#options
+    const { roots } = this.#options
     if (!roots)
       throw new GatewayError('SG_ERR_CONFIG_DIR_FORBIDDEN', {
         detail: 'Only provider profiles can be managed here: allowedConfigDirRoots is not set.',
@@ -296,12 +298,16 @@ export class ManagedProfiles {
         found.reason === 'invalid' ? 'must be an absolute path of at most 4096 bytes.' : 'is no directory that exists.'
       throw invalidField('configDir', why, 'SG_ERR_PROFILE_INVALID')
     }
-    if (isWritableByOthers(found.path))
-      logger.warn(
-        { profile: name, configDir: found.path },
+    return { ...profile, configDir: found.path }
+  }
+
+  /** Only of what can be used: what cannot is looked at again and again. */
+  #warnOfOthers({ name, configDir }: ProfileInfo): void {
+    if (configDir !== undefined && isWritableByOthers(configDir))
+      this.#options.logger.warn(
+        { profile: name, configDir },
         'other accounts can write into the config directory of a profile',
       )
-    return { ...profile, configDir: found.path }
   }
 
   /** A directory is an identity: who may not use a profile must not come to run in its directory under another name. */

@@ -224,6 +224,19 @@ t.test('a managed directory that others can write into is told', async (t) => {
   t.same(warnings, [{ profile: 'm', configDir }])
 })
 
+t.test('nothing is told again and again of one that cannot be used', async (t) => {
+  const warnings: object[] = []
+  const logger: Logger = { ...silentLogger, warn: (fields) => void warnings.push(fields) }
+  const roots = t.testdir({ open: {} })
+  const [open, swapped] = [join(roots, 'open'), join(roots, 'swapped')]
+  chmodSync(open, 0o777)
+  symlinkSync(open, swapped)
+  const store = await seeded({ name: 'm', configDir: swapped })
+  const catalog = await buildCatalog({ store, allowedConfigDirRoots: [roots], logger })
+  for (let times = 0; times < 3; times++) await catalog.refreshed()
+  t.same(warnings, [])
+})
+
 t.test('the store is closed with the catalog', async (t) => {
   let closed = 0
   const store: ProfileStore = { ...createMemoryProfileStore(), close: () => void closed++ }
