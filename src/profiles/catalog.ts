@@ -295,11 +295,13 @@ export class ProfileCatalog {
 
   /**
    * Pins a session to its profile's directory: on what `buildRunnerConfig` returned, as the last step before the engine.
-   * @throws SG_ERR_ENGINE_START when that of a managed profile leads elsewhere by now
+   * @throws SG_ERR_ENGINE_START when a managed one cannot run, or its directory leads elsewhere by now
    */
-  pin(config: SessionRunnerConfig, { info }: ResolvedProfile): SessionRunnerConfig {
+  pin(config: SessionRunnerConfig, profile: ResolvedProfile): SessionRunnerConfig {
+    const { info } = profile
     const agentRow = this.agentOf(info)
     if (!agentRow) return config
+    usable(profile)
     if (leadsElsewhere(info)) throw cannotRun(info, LEADS_ELSEWHERE)
     return pinConfigDir(config, info, { agentRow, env: this.#env, home: homedir() })
   }

@@ -195,6 +195,26 @@ t.test('a stored profile whose directory was not mounted at the start can be use
   t.equal(catalog.refreshed(), undefined, 'nothing is looked at any more')
 })
 
+t.test('no agent is asked anything in a directory that is no longer allowed', async (t) => {
+  const dir = t.testdir({ roots: { inside: {} }, outside: {} })
+  const [inside, outside] = [join(dir, 'roots', 'inside'), join(dir, 'outside')]
+  const store = await seeded({ name: 'inside', configDir: inside }, { name: 'outside', configDir: outside })
+  const profiles = await buildCatalog({ store, allowedConfigDirRoots: [join(dir, 'roots')] })
+  const asked: string[] = []
+  const probe = ({ name }: { name: string }) => {
+    asked.push(name)
+    return true
+  }
+  const cliProfiles = new CliProfiles({
+    ...{ profiles, env: {}, secretEnv: [], logger: silentLogger, notices: silentLogger, checkIn: '/' },
+    ...{ agents: undefined, roots: undefined, buildRunnerConfig: undefined, checkCredentials: { probe } },
+    ...{ listSdkSessions: undefined, isContinued: async () => false },
+  })
+  await cliProfiles.checkCredentials()
+  t.same(asked, ['inside'])
+  t.throws(() => profiles.pin({ cwd: '/' }, profiles.get('outside')!), refusal('SG_ERR_ENGINE_START', /outside/))
+})
+
 t.test(
   'a stored default of bypassPermissions does not keep the others from being used once that mode is disabled',
   async (t) => {
