@@ -197,6 +197,27 @@ t.test('a sign-in that nobody uses ends, and the page that is open says so', { s
   t.strictSame(complaints, [])
 })
 
+t.test('who signs in again in one window goes on in the one that stands beside it', { skip }, async (t) => {
+  const { session, open, signIns, call, as } = await world(t)
+  await session('Tides')
+  const { page, context, complaints } = await open(t, 'sessions')
+  await enter(page)
+  await isLive(page)
+  const beside = await context.newPage()
+  await beside.goto(page.url())
+  await isLive(beside)
+  const [{ id }] = await signIns()
+  await call('DELETE', `/console/sessions/${id}`, undefined, as(ANN))
+  await ended(page)
+  await ended(beside)
+  await enter(page)
+  await page.getByText('Signed in as ann').waitFor()
+  // both were seen all the time
+  await beside.evaluate("void dispatchEvent(new Event('focus'))")
+  await isLive(beside)
+  t.strictSame(complaints, [])
+})
+
 t.test('a browser elsewhere is signed out from the settings', { skip }, async (t) => {
   const { open, signIns } = await world(t)
   const [mine, other] = [await open(t, 'settings'), await open(t, 'sessions')]

@@ -41,10 +41,12 @@ whenSignedOut(() => {
   }
 })
 
-// in another window of this browser somebody may have signed in
-document.addEventListener('visibilitychange', () => {
+// in another window of this browser somebody may have signed in, also in one that stands beside this one
+const look = (): void => {
   if (!document.hidden && access.value.state === 'out') void findOut()
-})
+}
+document.addEventListener('visibilitychange', look)
+addEventListener('focus', look)
 
 /** What a stream ends with that is followed for nobody any more. */
 export const NOBODY = new GatewayError(texts.shell.connection.signedOut, {
