@@ -62,6 +62,8 @@ export class SessionTable {
   onDropped: ((dropped: SessionInfo) => void) | undefined
   /** Told of sessions whose engine can only start on another node, and that are not here any more. */
   onLetGo: ((id: string) => void) | undefined
+  /** Has the clients of a session that goes on elsewhere look for it there. */
+  disconnect: ((session: Session) => void) | undefined
   /** How many work with what is here and not in the journal alone: nothing is dropped meanwhile. */
   #holders = 0
   readonly #clock: Clock
@@ -264,7 +266,10 @@ export class SessionTable {
       else if (session.accepting > 0 || session.isAhead) this.unloadLater(id)
       return
     }
-    if ((session?.clients.count ?? 0) > 0 || this.#clock.now() - entry.lookedAt < RELEASE_AFTER_MS) {
+    // where its engine can start it is asked for again: whoever asks here, and is refused, does not keep it from there
+    const isLeft = entry.away !== undefined && this.#isThere(entry.away)
+    if (isLeft && session) this.disconnect?.(session)
+    else if ((session?.clients.count ?? 0) > 0 || (!isLeft && this.#clock.now() - entry.lookedAt < RELEASE_AFTER_MS)) {
       this.unloadLater(id)
       return
     }
@@ -344,21 +349,20 @@ export class SessionTable {
   }
 
   /** Lets go of sessions whose engine can only start on a node that is there again. */
-  leaveTo(node: string, disconnect: (session: Session) => void): void {
+  leaveTo(node: string): void {
     for (const entry of [...this.#entries.values()]) {
       if (entry.away !== node) continue
-      entry.lookedAt = 0
-      if (entry.session) disconnect(entry.session)
+      if (entry.session) this.disconnect?.(entry.session)
       if (this.#mailbox.isHeld(entry.id)) this.unloadLater(entry.id)
       else this.unload(entry.id)
     }
   }
 
   /** Lets go of a session at once. @returns false when something is done with it */
-  leave(id: string, disconnect: (session: Session) => void): boolean {
+  leave(id: string): boolean {
     const entry = this.#entries.get(id)
     if (!entry || this.#holders > 0 || this.#mailbox.isHeld(id) || entry.session?.isAtRest === false) return false
-    if (entry.session) disconnect(entry.session)
+    if (entry.session) this.disconnect?.(entry.session)
     this.remove(id)
     this.onLetGo?.(id)
     return true

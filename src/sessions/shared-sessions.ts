@@ -6,7 +6,6 @@ import { declarerOf, keeperOf } from '../storage/cluster.js'
 import { isUnreadable } from '../storage/storage.js'
 import type { Archive, ArchiveParts } from './kept/archive.js'
 import { isTerminal, type JournaledWhole } from './kept/journal.js'
-import type { Session } from './session.js'
 import { infoOf } from './session-table.js'
 import type { Sharing } from './sharing.js'
 
@@ -14,8 +13,6 @@ import type { Sharing } from './sharing.js'
 const PAGE = 250
 /** Whoever asks an ending process for a session waits that long for the end of its engine. */
 const LEAVE_PATIENCE_MS = 2_000
-
-const disconnect = ({ clients }: Session): void => clients.disconnectAll(CLOSE.sessionMoved)
 
 export interface SharedSessionsParts
   extends Pick<
@@ -42,6 +39,7 @@ export class SharedSessions {
   constructor(parts: SharedSessionsParts) {
     this.#parts = parts
     parts.table.onLetGo = (id) => this.#letGo(id)
+    parts.table.disconnect = ({ clients }) => clients.disconnectAll(CLOSE.sessionMoved)
     parts.sharing.storage.on('nodes', () => this.#onNodes())
   }
 
@@ -53,6 +51,8 @@ export class SharedSessions {
       const page = ids.slice(at, at + PAGE).filter((id) => !table.get(id))
       await Promise.all(page.map((id) => persistently(() => this.#takeUpOne(id), { logger, retryAfter })))
     }
+    // their own node may be back from before they were taken over
+    this.#leaveHome()
   }
 
   /** @throws what the journal throws but for one that cannot be read */
@@ -121,7 +121,7 @@ export class SharedSessions {
     if (atRest) await within(LEAVE_PATIENCE_MS, atRest, { clock })
     if (this.#coming.has(id)) return false
     if (!table.get(id)) this.#letGo(id)
-    else if (!this.isForAnother(id) || !table.leave(id, disconnect)) return false
+    else if (!this.isForAnother(id) || !table.leave(id)) return false
     await this.#leaving.get(id)
     return true
   }
@@ -147,11 +147,16 @@ export class SharedSessions {
 
   /** Sessions whose engine starts on one node alone, or not here, are left when that is there: their deadlines would wake them here. */
   #onNodes(): void {
-    const { table, sharing } = this.#parts
-    for (const { name, draining } of sharing.storage.nodes()) if (!draining) table.leaveTo(name, disconnect)
+    const { table } = this.#parts
+    this.#leaveHome()
     // whoever asks a process that ends for one has it
     if (this.#atRest) return
     for (const id of table.ids()) if (this.isForAnother(id)) void this.leave(id)
+  }
+
+  #leaveHome(): void {
+    const { table, sharing } = this.#parts
+    for (const { name, draining } of sharing.storage.nodes()) if (!draining) table.leaveTo(name)
   }
 
   #letGo(id: string): void {

@@ -349,6 +349,24 @@ if (hasPostgres()) {
     t.same((await lacks.call('GET', '/inbox')).json, [])
   })
 
+  t.test(
+    'a session that is taken over when its own node is back already goes on there, however often it is asked for meanwhile',
+    async (t: Test) => {
+      const { nodes, join } = await clusterOf(t, ['a', 'b'], { ...LEASE, ...CLI })
+      const [a, b] = nodes
+      const id = await create(a, { prompt: 'one' })
+      await until(async () => (await keptStatus(b, id)) === 'running', 'kept')
+      a.cutOff()
+      await b.stop()
+      // it takes over once it has been there for a lease: the other one is back by then
+      const [taker, back] = await Promise.all([join('b'), join('a')])
+      await until(async () => (await statusAt(taker, id)) === 'idle', 'the cut-off turn is mended')
+      const say = () => taker.call('POST', `/sessions/${id}/commands`, { type: 'user_message', text: 'more' })
+      await until(async () => (await say()).status === 200, 'its node has it')
+      t.equal(back.engine.last.sent.at(-1)?.text, 'more')
+    },
+  )
+
   t.test('an agent whose state is shared goes on anywhere', async (t: Test) => {
     const { nodes } = await clusterOf(t, ['a', 'b'], { ...LEASE, ...CLI, agentState: 'shared' })
     const [a, b] = nodes
