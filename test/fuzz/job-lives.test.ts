@@ -16,6 +16,8 @@ const setting = (isDurable: boolean): fc.Arbitrary<JobSetting> =>
     maxJobDurationMs: fc.constantFrom(undefined, undefined, 5_000),
     maxParkedDurationMs: fc.constantFrom(undefined, undefined, 5_000),
     idleReleaseMs: fc.constantFrom(undefined, 0),
+    dailyTokenLimit: fc.constantFrom(undefined, undefined, 30),
+    maxSessions: fc.constantFrom(undefined, undefined, 2),
   })
 
 /** Lives it, lets it calm down, and says what is wrong with what is left. */
@@ -25,7 +27,10 @@ async function live(setting: JobSetting, path: readonly Step[]): Promise<string[
   await take(lives, JOB_STEPS, path)
   await lives.calmDown()
   const faults = await lives.faults()
-  await lives.processes.end()
+  const { processes } = lives
+  await processes.end()
+  const { pendingTimers } = processes.clock
+  if (pendingTimers > 0) faults.push(`${pendingTimers} timers go on after the end`)
   return faults
 }
 

@@ -12,6 +12,8 @@ const SEED = Number(process.env.FUZZ_SEED ?? 20260101)
 const PATH = process.env.FUZZ_PATH
 const LIVES = rounds(100, 2_000)
 
+const ENDINGS = [...[undefined, undefined, undefined, undefined], ...(['close', 'remove', 'fail'] as const)]
+
 const setting = (isDurable: boolean): fc.Arbitrary<Setting> =>
   fc.record({
     isDurable: fc.constant(isDurable),
@@ -20,6 +22,7 @@ const setting = (isDurable: boolean): fc.Arbitrary<Setting> =>
     maxEvents: fc.constantFrom(undefined, 20),
     approvalTimeoutMs: fc.constantFrom(0, 0, 2_000),
     prompt: fc.constantFrom('begin', 'begin', 'begin', undefined),
+    ending: fc.constantFrom(...ENDINGS),
   })
 
 /** What goes on by itself until it waits, and is kept. */
@@ -41,9 +44,18 @@ const KNOWN: [Setting, Step[]][] = [
 async function live(setting: Setting, path: readonly Step[]): Promise<string[]> {
   const life = await Life.begin(setting)
   await take(life, SESSION_STEPS, path)
+  const ended = life.end(setting.ending)
   let info = await life.calmDown()
   const { processes } = life
   const { faults } = processes.world
+  await ended
+  if (life.isRemoved) {
+    faults.push(...(await life.left()))
+    await processes.stop()
+    if (info || (await life.info())) faults.push('was removed, and is there')
+    await processes.end()
+    return faults
+  }
   if (info?.status === 'idle') {
     await life.send({ type: 'user_message', text: 'the last one' })
     info = await life.calmDown()
@@ -52,15 +64,18 @@ async function live(setting: Setting, path: readonly Step[]): Promise<string[]> 
   }
   if (!info) {
     // what is only parked in a store is not there after a stop between its parks
-    if (setting.isDurable) faults.push('is gone')
+    if (setting.isDurable && !life.isClosed) faults.push('is gone')
     return faults
   }
   if (!['idle', 'closed', 'failed'].includes(info.status)) faults.push(`stays ${info.status} (${info.statusDetail})`)
   if (processes.gateway.notifications.inbox.count(UNLIMITED).permissions > 0) faults.push('stays in the inbox')
   const told = await life.told()
-  if (told) faults.push(...faultsOf(info, told, life.confirmed))
+  if (told) faults.push(...faultsOf(info, told, life.confirmed, setting.isDurable))
+  if (life.isNamed && !life.titles.has(info.title)) faults.push(`is named ${info.title}, not ${[...life.titles]}`)
   await turns(1)
   await processes.end()
+  const { pendingTimers } = processes.clock
+  if (pendingTimers > 0) faults.push(`${pendingTimers} timers go on after the end`)
   return faults
 }
 
