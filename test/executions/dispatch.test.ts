@@ -298,11 +298,12 @@ t.test('a receiver that was not there is not told after a restart of work that w
   await gateway.executions.submit('e1', ok)
   await gateway.close()
   sink.answer = undefined
+  const before = sink.received.length
   const next = await again()
   await until(() => next.gateway.deliverer.pending === 0, 'that nothing waits')
   t.same(
-    sink.received.map(({ body }) => body.executionId),
-    ['e1', 'e2'],
+    sink.received.slice(before).map(({ body }) => body.executionId),
+    ['e2'],
   )
 })
 
