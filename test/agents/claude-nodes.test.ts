@@ -198,15 +198,19 @@ if (hasPostgres())
         }
         const [a, b] = [await start('a'), await start('b')]
         const { id } = (await a.ask('/sessions', { cwd, prompt: script({ text: 'The answer was blue.' }) })).json
-        const turns = async () => (await b.ask(`/sessions/${id}`)).json.numTurns
-        await until(async () => (await turns()) === 1, 'its first turn')
+        // only what is told of a turn is kept: how many there were is known a moment before
+        const ends = async () => {
+          const { status, json } = await b.ask(`/sessions/${id}/events`)
+          return status === 200 ? json.events.filter(({ type }: SessionEvent) => type === 'turn_completed').length : 0
+        }
+        await until(async () => (await ends()) === 1, 'its first turn')
         a.daemon.child.kill('SIGKILL')
         const more = { type: 'user_message', text: script({ text: 'Here again.' }) }
         await until(
           async () => (await b.ask(`/sessions/${id}/commands`, more)).status === 200,
           'a message that is taken',
         )
-        await until(async () => (await turns()) === 2, 'its second turn')
+        await until(async () => (await ends()) === 2, 'its second turn')
         t.match(toldWith(vendors, 'Here again'), /The answer was blue/)
       })
     },
