@@ -346,7 +346,7 @@ export class SessionRegistry {
     const atRest = new Map(this.#table.all().map((session) => [session.id, this.#sleep.sleepNow(session)]))
     this.shared?.leaveAll(atRest)
     await Promise.all(atRest.values())
-    this.#table.cancelRetentions()
+    this.#table.stop()
     this.#archive.stop()
   }
 

@@ -30,8 +30,8 @@ export class SessionEntry {
   lookedAt = 0
   /** Removes a terminal session when its retention is over. */
   retention: Timer | undefined
-  /** Whether it is looked at again soon, to be let go of. */
-  releasing = false
+  /** It is looked at again soon, to be let go of. */
+  releasing: Timer | undefined
   /** The journal does not give it among those at rest. */
   stays = false
   /** Something came in for it while it slept, which its next engine is to do. */
@@ -66,6 +66,7 @@ export class SessionTable {
   disconnect: ((session: Session) => void) | undefined
   /** How many work with what is here and not in the journal alone: nothing is dropped meanwhile. */
   #holders = 0
+  #isStopped = false
   readonly #clock: Clock
   readonly #places: Places
   readonly #mailbox: KeyedLock
@@ -181,8 +182,13 @@ export class SessionTable {
     return true
   }
 
-  cancelRetentions(): void {
-    for (const { retention } of this.#entries.values()) retention?.cancel()
+  /** The process ends, or its gateway: nothing is removed or let go of any more. */
+  stop(): void {
+    this.#isStopped = true
+    for (const { retention, releasing } of this.#entries.values()) {
+      retention?.cancel()
+      releasing?.cancel()
+    }
   }
 
   /** The sessions that are in memory. */
@@ -370,10 +376,9 @@ export class SessionTable {
 
   unloadLater(id: string): void {
     const entry = this.#entries.get(id)
-    if (!entry || entry.releasing) return
-    entry.releasing = true
-    this.#clock.after(RELEASE_AFTER_MS, () => {
-      entry.releasing = false
+    if (!entry || entry.releasing || this.#isStopped) return
+    entry.releasing = this.#clock.after(RELEASE_AFTER_MS, () => {
+      entry.releasing = undefined
       if (this.#mailbox.isHeld(id)) this.unloadLater(id)
       else this.unload(id)
     })

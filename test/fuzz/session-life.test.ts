@@ -38,6 +38,8 @@ const KNOWN: [Setting, Step[]][] = [
   [PLAIN, path('holdWrites', 'askTwice', 'defer', 'result', 'answer', 'kill')],
   // a result could not be kept, for what an engine had waited for that was gone by then
   [PLAIN, path('takeOwnTurn', 'defer', 'wait', 'fillDisk', 'result', 'interrupt', 'beSpent', 'failTurn', 'message')],
+  // one that was looked at just before the end was to be let go of after it
+  [{ ...PLAIN, ending: 'close' }, [{ what: 'pass', choice: 3, patience: 0 }, ...path('attach')]],
 ]
 
 /** Lives it, lets it calm down, and says what is wrong with what is left. */
