@@ -63,6 +63,8 @@ export class Attempts {
       const written = await this.#tried(id, () => write(clock.now()))
       if (!written) return await unwritten()
       if (standstill?.stands) await standstill.passed(signal)
+      // meanwhile it may have been called off, of which `post` would hear no more
+      if (signal.aborted) return undefined
       const outcome = await timed(clock, () => post(target, written, clock, signal))
       if (AWAY.has(outcome.error)) this.#away?.add(receiver)
       // before the next one may ask

@@ -2,12 +2,14 @@ import { createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import ts from 'typescript'
+import { Standstill } from '../../src/lib/standstill.js'
 import { createMemoryDeliveryOutbox } from '../../src/storage/memory/delivery-outbox.js'
 import { EgressGuard } from '../../src/webhooks/egress.js'
 import type { DeliveryOutbox, KeptDelivery } from '../../src/webhooks/outbox.js'
 import { deliveryHeaders, signingKeys } from '../../src/webhooks/signing.js'
 import { until } from '../fixtures/build.js'
 import { deliveryWorld } from '../fixtures/delivery-world.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
 import { status } from '../fixtures/webhook-sink.js'
 
 t.test('deliveries of one lane go in order, one at a time; lanes do not wait for each other', async (t) => {
@@ -374,4 +376,18 @@ t.test('what is withdrawn while it waits for its next attempt holds up nothing t
     [1, 2],
     'no time has passed',
   )
+})
+
+t.test('what waited for its process to go on is not sent when that is closed instead', async (t) => {
+  const clock = new VirtualClock()
+  const standstill = new Standstill(clock)
+  const outbox = createMemoryDeliveryOutbox()
+  const { sink, deliverer, send } = await deliveryWorld(t, { clock, standstill, outbox })
+  standstill.stop()
+  send()
+  await new Promise(setImmediate)
+  standstill.end()
+  await deliverer.close()
+  t.same(sink.received, [])
+  t.equal((await outbox.list()).length, 1, 'the next one makes it')
 })
