@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import type { WebhookDelivery } from '../../schemas/jobs.js'
 import { toError } from '../errors.js'
 import { delayAfter } from '../lib/backoff.js'
-import type { Clock, Timer } from '../lib/clock.js'
+import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import { type Persistence, persistently, readInTime } from '../lib/patience.js'
 import type { Standstill } from '../lib/standstill.js'
@@ -10,7 +10,6 @@ import { Attempts } from './attempts.js'
 import type {
   Delivery,
   FindTarget,
-  Importance,
   LeftDelivery,
   PlannedDelivery,
   PreparedDelivery,
@@ -18,6 +17,7 @@ import type {
 } from './delivery.js'
 import { FailingTargets } from './failing-targets.js'
 import { GoneTargets, saysGone } from './gone-targets.js'
+import { Lane } from './lane.js'
 import type { DeliveryOutbox, KeptDelivery } from './outbox.js'
 import type { PostError, PostOutcome, Tried } from './post.js'
 import { type ConnectionLimits, Slots } from './slots.js'
@@ -46,15 +46,6 @@ export interface DelivererOptions {
   standstill?: Standstill | undefined
 }
 
-interface Lane {
-  waiting: Delivery[]
-  /** How many that were taken over from other processes stand in front; undefined once it has begun. */
-  taken: number | undefined
-  /** What the lane is held up by, when it waits between two attempts. */
-  pause: { timer: Timer; go(): void } | undefined
-}
-
-const MAX_WAITING = 256
 /** Before a lane that another process has to finish first is looked at again. */
 const HELD_UP_MS = 250
 /** A receiver that asks for more patience than this gets this much. */
@@ -86,7 +77,6 @@ export class WebhookDeliverer {
   /** Lanes that have not come to rest. */
   #running = 0
   readonly #waiting = new WaitingCounts()
-  readonly #withdrawn = new WeakSet<Delivery>()
   readonly failing = new FailingTargets()
   #flushing = false
   /** As `restore` was given them. */
@@ -170,11 +160,15 @@ export class WebhookDeliverer {
     await this.#goOn(await this.#outbox.list(lanes, this.#onUnreadable), takeOver)
   }
 
-  readonly #onUnreadable = (err: Error): void => this.#logger.error({ err }, 'a webhook delivery cannot be made')
-
-  #isHere({ lane, id }: { lane: string; id: string }): boolean {
-    return this.#lanes.get(lane)?.waiting.some((delivery) => delivery.id === id) ?? false
+  /** Makes what came before all that waits in a lane: what this process has there beside that it may have kept and not told of yet. */
+  async #takeUpBefore(laneId: string, lane: Lane): Promise<void> {
+    const kept = await this.#outbox.list([laneId], this.#onUnreadable)
+    const inLane = kept.filter((one) => one.lane === laneId)
+    const first = inLane.findIndex(({ id }) => lane.find(id))
+    await this.#goOn(first < 0 ? inLane : inLane.slice(0, first), this.#takeOver)
   }
+
+  readonly #onUnreadable = (err: Error): void => this.#logger.error({ err }, 'a webhook delivery cannot be made')
 
   async #goOn(kept: readonly KeptDelivery[], takeOver: (kept: LeftDelivery) => void): Promise<void> {
     const all = kept.map(
@@ -187,11 +181,19 @@ export class WebhookDeliverer {
     const targets = await Promise.all(left.map(({ lane, stored }) => this.#findTarget({ ...stored, lane })))
     const deliveries = targets.filter((target) => target === 'later').length
     if (deliveries > 0) this.#logger.warn({ deliveries }, 'webhook deliveries of jobs wait for a gateway with a queue')
+    /** Of each lane the last one that is here. */
+    const before = new Map<string, Delivery>()
     for (const [index, { lane, id, stored }] of left.entries()) {
       const target = targets[index]
-      if (target === 'later' || this.#isHere({ lane, id })) continue
-      if (target) this.#send(lane, { ...stored, id, target }, true)
-      else {
+      const here = this.#lanes.get(lane)?.waiting.find((delivery) => delivery.id === id)
+      if (here) before.set(lane, here)
+      if (here || target === 'later') continue
+      if (target) {
+        const delivery = { ...stored, id, target }
+        this.#enter(lane, delivery, (known) => known.putAfter(before.get(lane), delivery))
+        // it may be what was given up where too many wait
+        if (this.#lanes.get(lane)?.waiting.includes(delivery)) before.set(lane, delivery)
+      } else {
         this.counts.lost++
         this.#logger.warn({ delivery: id, type: stored.type, lane }, 'a webhook delivery from before has no target now')
         this.#settle(lane, id)
@@ -213,13 +215,8 @@ export class WebhookDeliverer {
   /** What waits in a lane is not attempted any more, by the next process neither. @param id of what alone is meant; default: all of it */
   withdraw(laneId: string, id?: string): void {
     const lane = this.#lanes.get(laneId)
-    for (const delivery of lane?.waiting ?? []) {
-      if ((id !== undefined && delivery.id !== id) || this.#withdrawn.has(delivery)) continue
-      this.#withdrawn.add(delivery)
-      this.#settle(laneId, delivery.id)
-    }
-    // what comes after it does not wait for it
-    if (lane?.waiting[0] && this.#withdrawn.has(lane.waiting[0])) lane.pause?.go()
+    for (const delivery of [...(lane?.waiting ?? [])])
+      if ((id === undefined || delivery.id === id) && lane!.withdraw(delivery)) this.#settle(laneId, delivery.id)
   }
 
   /** Whether a target has answered that nothing is to be sent to it any more, to this process or one before. */
@@ -257,7 +254,13 @@ export class WebhookDeliverer {
     if (this.#running > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve))
   }
 
-  #send(laneId: string, delivery: Delivery, isTaken = false): void {
+  #send(laneId: string, delivery: Delivery): void {
+    // it may have been taken up as what is kept
+    if (this.#lanes.get(laneId)?.find(delivery.id)) return
+    this.#enter(laneId, delivery, (lane) => lane.put(delivery))
+  }
+
+  #enter(laneId: string, delivery: Delivery, put: (lane: Lane) => void): void {
     if (this.#stop.signal.aborted) {
       if (!this.#outlasts) this.#lose(laneId, delivery, 'dropped')
       return
@@ -268,26 +271,19 @@ export class WebhookDeliverer {
       return
     }
     const known = this.#lanes.get(laneId)
+    const lane = known ?? new Lane()
+    put(lane)
     if (known) {
-      if (isTaken && known.taken !== undefined) known.waiting.splice(known.taken++, 0, delivery)
-      else known.waiting.push(delivery)
-      if (known.waiting.length > MAX_WAITING) this.#makeRoom(laneId, known)
+      this.#makeRoom(laneId, known)
       return
     }
-    const lane: Lane = { waiting: [delivery], taken: isTaken ? 1 : 0, pause: undefined }
     this.#lanes.set(laneId, lane)
     void this.#run(laneId, lane)
   }
 
-  /** The first one is under way and stays. */
   #makeRoom(laneId: string, lane: Lane): void {
-    const droppable = (importance: Importance) =>
-      lane.waiting.findIndex((delivery, index) => index > 0 && delivery.importance === importance)
-    const progress = droppable('progress')
-    const index = progress >= 0 ? progress : droppable('normal')
-    const [dropped] = index >= 0 ? lane.waiting.splice(index, 1) : []
+    const dropped = lane.makeRoom()
     if (!dropped) return
-    if (lane.taken !== undefined && index < lane.taken) lane.taken--
     this.#waiting.leave(dropped.target)
     this.#lose(laneId, dropped, 'dropped')
     this.#settle(laneId, dropped.id)
@@ -296,12 +292,15 @@ export class WebhookDeliverer {
   /** A lane that is left to the next process stays, so that nothing overtakes what waits in it. */
   async #run(laneId: string, lane: Lane): Promise<void> {
     this.#running++
-    const mayBegin = this.#outbox.isHeldUp ? await this.#turnOf(laneId, lane) : true
-    if (mayBegin) lane.taken = undefined
-    for (let next = lane.waiting[0]; mayBegin && next; next = lane.waiting[0]) {
-      if (!(await this.#finish(laneId, lane, next))) break
+    // other processes may have told something in it since the one before
+    while (lane.waiting.length > 0 && (await this.#turnOf(laneId, lane))) {
+      const next = lane.waiting[0]!
+      lane.isAtWork = true
+      const isOver = await this.#finish(laneId, lane, next)
+      lane.isAtWork = false
+      if (!isOver) break
       // another one may have come under the same id since
-      if (!this.#withdrawn.has(next)) this.#settle(laneId, next.id)
+      if (!lane.isWithdrawn(next)) this.#settle(laneId, next.id)
       this.#waiting.leave(next.target)
       lane.waiting.shift()
     }
@@ -312,12 +311,13 @@ export class WebhookDeliverer {
 
   /** Waits while another process has what comes before in that lane. @returns false when the lane is left to the next process */
   async #turnOf(laneId: string, lane: Lane): Promise<boolean> {
-    for (let wasHeldUp = false; ; ) {
+    if (!this.#outbox.isHeldUp) return true
+    for (let wasHeldUp = false; !lane.isWithdrawn(lane.waiting[0]!); ) {
       try {
-        const isHeldUp = await this.#outbox.isHeldUp!(laneId)
+        const isHeldUp = await this.#outbox.isHeldUp(laneId, lane.ids)
         if (!isHeldUp && !this.#expected.has(laneId)) {
           // what came before may be this one's by now
-          if (wasHeldUp) await this.#takeUp([laneId])
+          if (wasHeldUp) await this.#takeUpBefore(laneId, lane)
           return true
         }
         wasHeldUp = true
@@ -326,6 +326,7 @@ export class WebhookDeliverer {
       }
       if (!(await this.#pause(lane, HELD_UP_MS, {}))) return false
     }
+    return true
   }
 
   /** @returns false when the delivery is left to the next process */
@@ -338,7 +339,7 @@ export class WebhookDeliverer {
   async #deliver(laneId: string, lane: Lane, delivery: Delivery): Promise<boolean> {
     const { target } = delivery
     for (let attempt = 1; ; attempt++) {
-      if (this.#withdrawn.has(delivery)) return true
+      if (lane.isWithdrawn(delivery)) return true
       const outcome = await this.#attempts.make(delivery)
       if (outcome === 'unwanted') return true
       if (outcome) {

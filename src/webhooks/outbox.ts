@@ -34,8 +34,9 @@ export interface DeliveryOutbox {
   /**
    * Whether another process, which is alive or whose deliveries are about to be taken over, has to make deliveries of that lane before
    * this one's. Absent: nobody else makes any.
+   * @param ids of those that this one still has to make there; where none of them is kept, all that another one has comes before
    */
-  readonly isHeldUp?: ((lane: string) => Promise<boolean>) | undefined
+  readonly isHeldUp?: ((lane: string, ids: readonly string[]) => Promise<boolean>) | undefined
   /** Adds to the log of attempts of a lane; each lane keeps its last hundred. */
   log(lane: string, attempt: WebhookDelivery): Promise<void>
   /** The attempts of a lane, newest first, at most a hundred. */

@@ -190,8 +190,8 @@ if (hasPostgres()) {
       await a.outbox.add({ id: 'later', lane: 'reminders', delivery: later })
       const next = deliverer.prepare('l', { ...stored(3), id: 'b3', target })
       next.send()
-      t.equal(await b.outbox.isHeldUp!('l'), true)
-      t.equal(await b.outbox.isHeldUp!('m'), false)
+      t.equal(await b.outbox.isHeldUp!('l', []), true)
+      t.equal(await b.outbox.isHeldUp!('m', ['other']), false)
       t.strictSame(
         (await b.outbox.list()).map(({ id }) => id),
         ['other', 'b3'],
@@ -214,11 +214,11 @@ if (hasPostgres()) {
       const { b } = await members(t)
       const server = await postgres()
       const takeovers = `shared_${schemas}.takeovers`
-      t.equal(await b.outbox.isHeldUp!('l'), false)
+      t.equal(await b.outbox.isHeldUp!('l', []), false)
       await server.query(`INSERT INTO ${takeovers} (taker, victim, taken) VALUES ($1, 999, '{}')`, [b.cluster.n])
-      t.equal(await b.outbox.isHeldUp!('l'), true)
+      t.equal(await b.outbox.isHeldUp!('l', []), true)
       await server.query(`DELETE FROM ${takeovers}`)
-      t.equal(await b.outbox.isHeldUp!('l'), false)
+      t.equal(await b.outbox.isHeldUp!('l', []), false)
     })
 
     t.test('what is told before they are taken up waits for those of a dead node', async (t) => {

@@ -391,3 +391,36 @@ t.test('what waited for its process to go on is not sent when that is closed ins
   t.same(sink.received, [])
   t.equal((await outbox.list()).length, 1, 'the next one makes it')
 })
+
+for (const next of ['told later', 'of a dead process'])
+  t.test(`what comes after what waits is made after it, once: what is ${next}`, async (t) => {
+    let isHeldUp = true
+    const removed = new Set<string>()
+    const outbox: DeliveryOutbox = {
+      ...createMemoryDeliveryOutbox(),
+      isHeldUp: async () => isHeldUp,
+      async remove(_lane, id) {
+        removed.add(id)
+      },
+      async list(lanes) {
+        const kept = (id: string): KeptDelivery => ({ id, lane: 'lane', delivery: delivery({ id }) })
+        return lanes ? ['first', 'second'].filter((id) => !removed.has(id)).map(kept) : []
+      },
+    }
+    const { sink, clock, deliverer, delivery, send, restore, idle } = await deliveryWorld(t, { outbox })
+    await restore()
+    send('lane', { id: 'first' })
+    await new Promise(setImmediate)
+    // kept with a write of which nobody has heard yet
+    const second = next === 'told later' && deliverer.prepare('lane', delivery({ id: 'second' }))
+    if (!second) await deliverer.takeUp(['lane'])
+    isHeldUp = false
+    await clock.advance(250)
+    await idle()
+    if (second) second.send()
+    await idle()
+    t.same(
+      sink.received.map(({ headers }) => headers['webhook-id']),
+      ['first', 'second'],
+    )
+  })

@@ -120,8 +120,8 @@ export interface Operations {
   /** Their places, of some lanes, in their order. */
   'outbox.places'(lanes: readonly string[]): number[]
   'outbox.at'(places: readonly number[]): DeliveryRow[]
-  /** Whether another process has deliveries of that lane which come before those of this one. */
-  'outbox.isHeldUp'(lane: string): boolean
+  /** Whether another process has deliveries of that lane which come before all of these. */
+  'outbox.isHeldUp'(lane: string, ids: readonly string[]): boolean
   'outbox.log'(lane: string, attempt: string): void
   'outbox.attempts'(lane: string): string[]
   'outbox.forget'(lane: string): void

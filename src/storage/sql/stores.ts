@@ -71,7 +71,7 @@ export const deliveryOutbox = (call: CallDatabase, isOneOfMany: () => boolean): 
   rememberGone: (target) => call('outbox.rememberGone', target),
   gone: () => call('outbox.gone'),
   get isHeldUp() {
-    return isOneOfMany() ? (lane: string) => call('outbox.isHeldUp', lane) : undefined
+    return isOneOfMany() ? (lane: string, ids: readonly string[]) => call('outbox.isHeldUp', lane, ids) : undefined
   },
 })
 

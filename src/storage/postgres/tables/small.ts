@@ -49,9 +49,12 @@ const PLACES = `WITH found AS MATERIALIZED (SELECT n, owner FROM @deliveries WHE
   SELECT n FROM found WHERE $1::bigint IS NULL OR owner = $1 ORDER BY n`
 const DELIVERIES_AT = `SELECT n, id, lane, delivery FROM @deliveries
   WHERE n = ANY ($2::bigint[]) AND ($1::bigint IS NULL OR owner = $1) ORDER BY n`
-/** What was taken over may be this one's already, and nobody told of it. */
+/**
+ * Not by all that this one has in the lane: what was made may still be kept, and comes before what others have told since. What was taken
+ * over may be this one's already, and nobody told of it.
+ */
 const IS_HELD_UP = `SELECT EXISTS (SELECT FROM @deliveries WHERE lane = $1 AND owner <> $2::bigint AND ${isKept('delivery', false)}
-  AND n < (SELECT min(n) FROM @deliveries WHERE lane = $1 AND owner = $2))
+  AND n < coalesce((SELECT min(n) FROM @deliveries WHERE lane = $1 AND owner = $2 AND id = ANY ($3::text[])), ${2n ** 63n - 1n}))
   OR EXISTS (SELECT FROM @takeovers WHERE taker = $2) AS held`
 const TRIM_LANE = `DELETE FROM @delivery_attempts WHERE lane = $1 AND n <=
   (SELECT n FROM @delivery_attempts WHERE lane = $1 ORDER BY n DESC OFFSET ${ATTEMPTS_PER_LANE} LIMIT 1)`
@@ -129,7 +132,8 @@ export const outboxPlans = ({ n: me, isOneOfMany }: Self) =>
     'outbox.places': (lanes) =>
       asks(statement(PLACES, isOneOfMany ? me : null, textArray(lanes)), (rows) => rows.map(({ n }) => n as number)),
     'outbox.at': (places) => rowsOf<DeliveryRow>(DELIVERIES_AT, isOneOfMany ? me : null, integerArray(places)),
-    'outbox.isHeldUp': (lane) => asks(statement(IS_HELD_UP, lane, me), ([row]) => row!.held as boolean),
+    'outbox.isHeldUp': (lane, ids) =>
+      asks(statement(IS_HELD_UP, lane, me, textArray(ids)), ([row]) => row!.held as boolean),
     'outbox.log': (lane, attempt) =>
       does(
         statement('INSERT INTO @delivery_attempts (lane, attempt) VALUES ($1, $2)', lane, attempt),

@@ -1,0 +1,57 @@
+import type { Timer } from '../lib/clock.js'
+import type { Delivery, Importance } from './delivery.js'
+
+const MAX_WAITING = 256
+
+/** Deliveries that are made one after the other. */
+export class Lane {
+  /** In their order; the one that is made is the first. */
+  readonly waiting: Delivery[] = []
+  /** Whether the first one is being made, or waits for its next attempt. */
+  isAtWork = false
+  /** What the lane is held up by, when it waits between two attempts or for another process. */
+  pause: { timer: Timer; go(): void } | undefined
+  readonly #withdrawn = new WeakSet<Delivery>()
+
+  /** One that is to be made. */
+  find(id: string): Delivery | undefined {
+    return this.waiting.find((delivery) => delivery.id === id && !this.#withdrawn.has(delivery))
+  }
+
+  /** Of those that are to be made. */
+  get ids(): string[] {
+    return this.waiting.flatMap((delivery) => (this.#withdrawn.has(delivery) ? [] : delivery.id))
+  }
+
+  put(delivery: Delivery): void {
+    this.waiting.push(delivery)
+  }
+
+  /** @param before what it comes after; absent, or not there any more: nothing but what is being made */
+  putAfter(before: Delivery | undefined, delivery: Delivery): void {
+    const place = before === undefined ? 0 : this.waiting.indexOf(before) + 1
+    this.waiting.splice(Math.max(place, this.isAtWork ? 1 : 0), 0, delivery)
+  }
+
+  /** It is not made any more; what comes after it does not wait for it. @returns false when it was withdrawn before */
+  withdraw(delivery: Delivery): boolean {
+    if (this.#withdrawn.has(delivery)) return false
+    this.#withdrawn.add(delivery)
+    if (delivery === this.waiting[0]) this.pause?.go()
+    return true
+  }
+
+  isWithdrawn(delivery: Delivery): boolean {
+    return this.#withdrawn.has(delivery)
+  }
+
+  /** Takes out what is given up where too many wait. The first one is under way and stays. */
+  makeRoom(): Delivery | undefined {
+    if (this.waiting.length <= MAX_WAITING) return undefined
+    const droppable = (importance: Importance) =>
+      this.waiting.findIndex((delivery, index) => index > 0 && delivery.importance === importance)
+    const progress = droppable('progress')
+    const index = progress >= 0 ? progress : droppable('normal')
+    return index >= 0 ? this.waiting.splice(index, 1)[0] : undefined
+  }
+}
