@@ -118,7 +118,7 @@ export class WebhookDeliverer {
       kept,
       keep: () => kept && this.#ask(this.#outbox.add(kept)),
       send: () => this.#send(laneId, delivery),
-      withdraw: () => this.#settle(laneId, id),
+      withdraw: () => this.#takeBack(laneId, delivery),
     }
   }
 
@@ -217,6 +217,15 @@ export class WebhookDeliverer {
     const lane = this.#lanes.get(laneId)
     for (const delivery of [...(lane?.waiting ?? [])])
       if ((id === undefined || delivery.id === id) && lane!.withdraw(delivery)) this.#settle(laneId, delivery.id)
+  }
+
+  /** What is under way to its receiver stays kept until that is over: what other processes tell in its lane does not overtake it. */
+  #takeBack(laneId: string, delivery: Delivery): void {
+    const lane = this.#lanes.get(laneId)
+    const here = lane?.find(delivery.id)
+    if (here && lane!.isMaking(here)) return
+    if (here) lane!.withdraw(here)
+    this.#settle(laneId, delivery.id)
   }
 
   /** Whether a target has answered that nothing is to be sent to it any more, to this process or one before. */

@@ -23,6 +23,11 @@ export class Lane {
     return this.waiting.flatMap((delivery) => (this.#withdrawn.has(delivery) ? [] : delivery.id))
   }
 
+  /** Whether one is under way to its receiver. */
+  isMaking(delivery: Delivery): boolean {
+    return this.isAtWork && !this.pause && delivery === this.waiting[0]
+  }
+
   put(delivery: Delivery): void {
     this.waiting.push(delivery)
   }

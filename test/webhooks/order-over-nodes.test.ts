@@ -120,4 +120,41 @@ if (hasPostgres()) {
     await a.over()
     t.strictSame(received(), ['a1', 'b1', 'a2'])
   })
+
+  t.test('one that waits and comes to nothing is not made after what follows it at another node', async (t) => {
+    const { a, b, held, received } = await nodesWith(t)
+    const answer = held()
+    a.plan('a1').send()
+    await until(() => received().length === 1, 'the first')
+    const nothing = b.plan('b1')
+    nothing.send()
+    await b.looked()
+    nothing.withdraw()
+    await until(async () => (await b.kept()).length === 0, 'it is kept no more')
+    a.plan('a2').send()
+    answer()
+    await a.over()
+    await b.over()
+    t.strictSame(received(), ['a1', 'a2'])
+  })
+
+  t.test(
+    'one that comes to nothing while it is made holds up what follows it at another node until then',
+    async (t) => {
+      const { a, b, held, received } = await nodesWith(t)
+      const answer = held()
+      const nothing = b.plan('b1')
+      nothing.send()
+      await until(() => received().length === 1, 'the first')
+      nothing.withdraw()
+      a.plan('a1').send()
+      await until(async () => (await a.kept()).length === 1, 'what follows it is kept')
+      await a.until(async () => received().length === 2 || a.looks > 1, 'it is made or held up')
+      t.strictSame(received(), ['b1'])
+      answer()
+      await b.over()
+      await a.over()
+      t.strictSame(received(), ['b1', 'a1'])
+    },
+  )
 }
