@@ -21,6 +21,7 @@ const LEASE_MS = 3_000
 const CLIENTS = 3
 const SHORTEST_MS = 300
 const LONGEST_MS = 1_500
+const SLOWEST_ANSWER_MS = 2_500
 const AGENT = fileURLToPath(new URL('../fixtures/scripted-acp-agent.mjs', import.meta.url))
 /** A round is one blow, about ten seconds; STORM_ROUNDS=200 is the whole storm. */
 const ROUNDS = Number(process.env.STORM_ROUNDS ?? rounds(4, 48))
@@ -39,6 +40,13 @@ if (hasPostgres()) {
     async (t) => {
       const server = await postgres()
       const sink = await WebhookSink.start(t)
+      const patience = new MutatedValues(SEED + 3)
+      // one that takes its time: what other nodes tell of a job meanwhile waits for it
+      sink.answer = (_received, response) => {
+        const answer = () => void response.writeHead(204).end()
+        if (patience.chance(0.4)) setTimeout(answer, patience.random() * SLOWEST_ANSWER_MS)
+        else answer()
+      }
       const names = ['a', 'b', 'c']
       const holes = new Map<string, BlackHole>()
       for (const name of names) holes.set(name, await BlackHole.start(t, server))
