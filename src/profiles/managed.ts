@@ -50,6 +50,8 @@ export interface ManagedProfilesOptions
 
 /** How long a caller waits for directories that are looked at again. */
 const TRYING_MS = 1000
+/** So many directories are looked at at once: each that does not answer holds one of the few threads that this process has for files. */
+const MOST_LOOKS = 2
 /** How often a change is made anew because somebody else was faster. */
 const MOST_TRIES = 10
 
@@ -64,6 +66,8 @@ export class ManagedProfiles {
   #isLoaded = false
   /** Until what could not run has been looked at again. */
   #trying: Promise<void> | undefined
+  /** Those that are looked at now. */
+  readonly #lookedAt = new Set<ManagedProfile>()
 
   constructor(options: ManagedProfilesOptions) {
     this.#options = options
@@ -100,26 +104,30 @@ export class ManagedProfiles {
   #triedAgain(): Promise<void> | undefined {
     const broken = this.all().filter(({ problem }) => problem !== undefined)
     if (broken.length === 0) return undefined
-    this.#trying ??= within(
-      TRYING_MS,
-      this.#tryAgain(broken).finally(() => {
-        this.#trying = undefined
-      }),
-      { clock: this.#options.clock },
-    )
+    this.#trying ??= within(TRYING_MS, this.#tryAll(broken), { clock: this.#options.clock }).finally(() => {
+      this.#trying = undefined
+    })
     return this.#trying
   }
 
-  async #tryAgain(broken: ManagedProfile[]): Promise<void> {
-    for (const before of broken) {
-      const { name } = before.info
-      const profile = await this.#admitStored(before.stored)
-      // not one that was changed or deleted meanwhile
-      if (profile.problem === before.problem || this.#profiles.get(name) !== before) continue
-      this.#profiles.set(name, profile)
-      if (profile.problem === undefined)
-        this.#options.logger.info({ profile: name }, 'a stored profile can be used again')
+  /** A directory that does not answer holds up itself, and not those that are back. */
+  async #tryAll(broken: readonly ManagedProfile[]): Promise<void> {
+    const left = broken.values()
+    const looks = async () => {
+      for (const before of left) if (!this.#lookedAt.has(before)) await this.#tryAgain(before)
     }
+    await Promise.all(Array.from({ length: MOST_LOOKS - this.#lookedAt.size }, looks))
+  }
+
+  async #tryAgain(before: ManagedProfile): Promise<void> {
+    const { name } = before.info
+    this.#lookedAt.add(before)
+    const profile = await this.#admitStored(before.stored).finally(() => this.#lookedAt.delete(before))
+    // not one that was changed or deleted meanwhile
+    if (profile.problem === before.problem || this.#profiles.get(name) !== before) return
+    this.#profiles.set(name, profile)
+    if (profile.problem === undefined)
+      this.#options.logger.info({ profile: name }, 'a stored profile can be used again')
   }
 
   async #read(): Promise<void> {

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { chmodSync, mkdirSync, realpath, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { StoredProfile } from '../../schemas/profiles.js'
@@ -10,6 +10,7 @@ import type { ProfileStore } from '../../src/profiles/store.js'
 import { createMemoryProfileStore } from '../../src/storage/memory/profile-store.js'
 import { until } from '../fixtures/build.js'
 import { buildCatalog, buildManaged, MANAGER, provider, refusal } from '../fixtures/profiles.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 const seeded = async (...profiles: StoredProfile[]): Promise<ProfileStore> => {
   const store = createMemoryProfileStore()
@@ -193,6 +194,29 @@ t.test('a stored profile whose directory was not mounted at the start can be use
   t.throws(() => catalog.resolve('never', UNLIMITED), refusal('SG_ERR_ENGINE_START'))
   await catalog.remove('never', MANAGER)
   t.equal(catalog.refreshed(), undefined, 'nothing is looked at any more')
+})
+
+t.test('a directory that never answers holds up no other that is back', async (t) => {
+  const roots = t.testdir({})
+  const at = (name: string) => join(roots, name)
+  const store = await seeded({ name: 'dead', configDir: at('dead') }, { name: 'late', configDir: at('late') })
+  const clock = new VirtualClock()
+  const catalog = await buildCatalog({ store, allowedConfigDirRoots: [roots], clock })
+  const { native } = realpath
+  t.teardown(() => {
+    realpath.native = native
+  })
+  let looks = 0
+  const hanging = (...args: Parameters<typeof native>) =>
+    String(args[0]).startsWith(at('dead')) ? void looks++ : native(...args)
+  realpath.native = hanging as typeof native
+  const first = catalog.refreshed()
+  await clock.advance(1000)
+  await first
+  mkdirSync(at('late'))
+  await catalog.refreshed()
+  t.equal(catalog.resolve('late', UNLIMITED).info.configDir, at('late'))
+  t.equal(looks, 1, 'and it is asked no more while it has not answered')
 })
 
 t.test('no agent is asked anything in a directory that is no longer allowed', async (t) => {
