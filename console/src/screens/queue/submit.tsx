@@ -8,6 +8,7 @@ import { Directory } from '../../parts/directory.js'
 import { Field } from '../../parts/field.js'
 import { Failure, Underway } from '../../parts/notice.js'
 import { OfferedState, useOffered } from '../../parts/offered-profiles.js'
+import { useWhileShown } from '../../parts/while-shown.js'
 import { goer } from '../../route.js'
 import { keep, useKeptForm } from '../../state/kept.js'
 import { texts } from '../../texts.js'
@@ -53,6 +54,7 @@ export function SubmitDialog({
   const error = useSignal<unknown>(undefined)
   const isBusy = useSignal(false)
   const key = useRef(new CreateKey())
+  const signal = useWhileShown()
 
   const offered = useOffered((all) => {
     const first = all[0]?.name
@@ -80,7 +82,7 @@ export function SubmitDialog({
         ...given('maxTokens', number(maxTokens)),
         ...given('maxDurationMs', minutes === undefined ? undefined : Math.round(minutes * 60_000)),
       }
-      const job = await client.jobs.submit(wanted, key.current.for(wanted))
+      const job = await client.jobs.submit(wanted, { ...key.current.for(wanted), signal })
       keep(draft, undefined)
       onClose()
       onSubmitted(job, go)

@@ -10,6 +10,7 @@ import { Field } from '../../parts/field.js'
 import { Failure, Underway } from '../../parts/notice.js'
 import { OfferedState, useOffered } from '../../parts/offered-profiles.js'
 import { Segments } from '../../parts/segments.js'
+import { useWhileShown } from '../../parts/while-shown.js'
 import { goer, hrefTo } from '../../route.js'
 import { keep, keptAs, useKeeping } from '../../state/kept.js'
 import { keepSession, sessions } from '../../state/sessions.js'
@@ -47,6 +48,7 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
   const error = useSignal<unknown>(undefined)
   const isBusy = useSignal(false)
   const key = useRef(new CreateKey())
+  const signal = useWhileShown()
 
   const offered = useOffered((all) => {
     // one that was kept may be gone by now
@@ -78,7 +80,7 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
           ...(prompt.value.trim() && { prompt: prompt.value }),
         }),
       }
-      const session = await client.sessions.create(wanted, key.current.for(wanted))
+      const session = await client.sessions.create(wanted, { ...key.current.for(wanted), signal })
       keep(DRAFT, undefined)
       keepSession(session)
       onClose()
