@@ -1,6 +1,7 @@
+import type { Page } from 'playwright-core'
 import t from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
-import { buildConsole, closeBrowserAfter, openConsole, skipWithoutChromium } from '../fixtures/console-browser.js'
+import { buildConsole, closeBrowserAfter, openConsole, shot, skipWithoutChromium } from '../fixtures/console-browser.js'
 
 closeBrowserAfter(t)
 const skip = skipWithoutChromium
@@ -21,4 +22,34 @@ t.test('a phone says what can be done in a session, and how full its context is'
   await page.getByRole('button', { name: 'Interrupt', exact: true }).click()
   await page.getByRole('button', { name: 'Interrupt', exact: true }).waitFor({ state: 'detached' })
   t.strictSame(complaints, [])
+})
+
+/** What stands in a row of the list on top of something else there, or outside of it. */
+const overlapping = (page: Page): Promise<string[]> =>
+  page.evaluate(`[...document.querySelectorAll('.session-row')].flatMap((row) => {
+    const { left, right, bottom } = row.getBoundingClientRect()
+    const cells = [...row.children]
+      .map((cell) => ({ name: cell.className, ...cell.getBoundingClientRect().toJSON() }))
+      .filter(({ width }) => width > 0)
+    const isOver = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom
+    return cells
+      .filter((a) => a.left < left || a.right > right || a.bottom > bottom || cells.some((b) => a !== b && isOver(a, b)))
+      .map(({ name }) => name)
+  })`)
+
+t.test('the list says on any screen who works in a session, and what it costs', { skip }, async (t) => {
+  const { url, call, engine } = await buildServer(t, { console: true, script: {}, allowUnauthenticated: true })
+  const model = 'a-model-with-a-rather-long-name-of-38-c'
+  await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', title: 'Tides', prompt: 'Begin', model })
+  engine.last.complete({ totalCostUsd: 1.25 })
+  for (const width of [320, 800, 1280]) {
+    const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'sessions', width, height: 640 })
+    const row = page.locator('.session-row')
+    await row.getByText('Tides', { exact: true }).waitFor()
+    for (const said of ['scripted', model, '$1.25'])
+      t.ok(await row.getByText(said, { exact: true }).isVisible(), `${said} at ${width} px`)
+    t.strictSame(await overlapping(page), [], `at ${width} px`)
+    t.equal(await page.evaluate('document.documentElement.scrollWidth'), width)
+    await shot(page, `row-${width}`)
+  }
 })
