@@ -243,6 +243,34 @@ t.test('a browser elsewhere is signed out from the settings', { skip }, async (t
   for (const { complaints } of [mine, other]) t.strictSame(complaints, [])
 })
 
+t.test('sign-ins of one kind of browser are told apart by whoever hears their buttons', { skip }, async (t) => {
+  const { open } = await world(t)
+  const { page } = await open(t, 'sessions')
+  await enter(page)
+  await isLive(page)
+  const userAgent = 'Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0.0.0'
+  const common = { userAgent, lastSeenAt: Date.now(), expiresAt: Date.now() + 60_000 }
+  await page.route('**/console/sessions', (route) =>
+    route.fulfill({
+      json: [
+        { ...common, id: '1', createdAt: Date.UTC(2026, 0, 2, 12), current: true },
+        { ...common, id: '2', createdAt: Date.UTC(2026, 1, 3, 12) },
+        { ...common, id: '3', createdAt: Date.UTC(2026, 2, 4, 12) },
+      ],
+    }),
+  )
+  await page.locator('nav').getByRole('link', { name: 'Settings' }).click()
+  const buttons = page.locator('.sign-in-row button')
+  await buttons.nth(2).waitFor()
+  const names = await buttons.evaluateAll((all) => all.map((one) => String(one.getAttribute('aria-label'))))
+  for (const [at, name] of [
+    /^Sign out Chrome on Linux, this browser$/,
+    /^Sign out Chrome on Linux, signed in Feb 3, 2026/,
+    /^Sign out Chrome on Linux, signed in Mar 4, 2026/,
+  ].entries())
+    t.match(names[at], name)
+})
+
 t.test('sign-ins that could not be read, and one that could not be ended, can be tried again', { skip }, async (t) => {
   const { open, signIns } = await world(t)
   const [{ page }, other] = [await open(t, 'sessions'), await open(t, 'sessions')]

@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks'
 import { request } from '../../api.js'
 import { browserOf } from '../../model/browser.js'
 import { Failure } from '../../parts/notice.js'
-import { Time } from '../../parts/time.js'
+import { exactly, Time } from '../../parts/time.js'
 import { Line } from '../../parts/untrusted.js'
 import { signOut } from '../../state/me.js'
 import { texts } from '../../texts.js'
@@ -57,12 +57,14 @@ export function SignIns() {
       <ul class="states">
         {all.value.map((signIn) => {
           const name = browserOf(signIn.userAgent ?? '') ?? says.unknownBrowser
+          // of two browsers of one kind it says which
+          const which = signIn.current ? says.thisOne : says.signedInAt(exactly(signIn.createdAt) ?? '')
           return (
             <li key={signIn.id} class="sign-in-row">
               <span class="strong" title={signIn.userAgent}>
                 <Line text={name} /> {signIn.current && <span class="tag">{says.thisOne}</span>}
               </span>
-              <button type="button" aria-label={says.revokeThat(name)} onClick={() => void end(signIn)}>
+              <button type="button" aria-label={says.revokeThat(name, which)} onClick={() => void end(signIn)}>
                 {says.revoke}
               </button>
               <span class="state-more">
