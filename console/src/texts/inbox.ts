@@ -21,7 +21,7 @@ export const inbox = {
     e: 'edit the input',
     x: 'choose',
   },
-  choose: (tool: string) => `Choose ${tool}`,
+  choose: (tool: string, what: string, session: string) => `Choose ${tool}: ${what}, of ${session}`,
   chooseAll: 'Choose all approvals',
   chosen: (count: number) => `${count} chosen`,
   allowChosen: (count: number) => `Allow ${count}…`,

@@ -1,4 +1,6 @@
+import type { InboxItem } from '../../../../client/index.js'
 import { type Entry, isWaiting, summaryOf } from '../../model/inbox.js'
+import { visibleLine } from '../../model/visible.js'
 import { AnswerForm } from '../../parts/answer.js'
 import { focusDrawn, hasKeyFocus } from '../../parts/key-focus.js'
 import { Failure } from '../../parts/notice.js'
@@ -19,6 +21,14 @@ interface RowProps {
   isChosen: boolean
 }
 
+/** What tells it from the others by ear: many ask for one tool. */
+const nameOf = (item: InboxItem) =>
+  [
+    visibleLine(item.request.toolName, 60),
+    visibleLine(summaryOf(item), 100),
+    visibleLine(item.session.title, 60),
+  ] as const
+
 /** One request: a line, and all of it when it is open. */
 export function Row({ entry, state, isOpen, isChosen }: RowProps) {
   const { item, fate, key } = entry
@@ -31,7 +41,7 @@ export function Row({ entry, state, isOpen, isChosen }: RowProps) {
           <input
             type="checkbox"
             class="ask-choose"
-            aria-label={says.choose(request.toolName.slice(0, 60))}
+            aria-label={says.choose(...nameOf(item))}
             data-key="choose"
             checked={isChosen}
             disabled={!waits}
