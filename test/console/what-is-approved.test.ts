@@ -6,14 +6,14 @@ closeBrowserAfter(t)
 const skip = skipWithoutChromium
 if (!skip) buildConsole()
 
-/** The inbox, where agents ask for leave to run these commands. */
-async function asked(t: Test, commands: string[]) {
+/** The inbox, where agents ask for leave to run these commands. @param more of each input */
+async function asked(t: Test, commands: string[], more: object = {}) {
   const { url, call, engine } = await buildServer(t, { console: true, script: {} })
   for (const [at, command] of commands.entries()) {
     await call('POST', '/sessions', {
       ...{ cwd: SOME_CWD, profile: 'scripted', title: `Build ${at + 1}`, approvalTimeoutMs: 0 },
     })
-    void engine.last.host.requestPermission({ toolName: 'Bash', toolUseId: 't', input: { command } })
+    void engine.last.host.requestPermission({ toolName: 'Bash', toolUseId: 't', input: { command, ...more } })
   }
   const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'inbox' })
   await page
@@ -31,4 +31,38 @@ t.test('whoever hears the boxes of many approvals knows which is which', { skip 
     'Choose Bash: rm -r dist, of Build 2',
   ])
   t.strictSame(await axe(page), [])
+})
+
+t.test('a command reads from left to right, also when it begins with a word that does not', { skip }, async (t) => {
+  const page = await asked(t, ['شغل rm -r /tmp/ا'])
+  await page.locator('.ask-head').click()
+  await page.locator('.ask-body').waitFor()
+  for (const place of ['.ask-summary', '.members dd bdi']) {
+    const order = await page.locator(place).evaluate((element) => {
+      const { document } = globalThis as unknown as { document: { createRange(): LaidOut } }
+      interface LaidOut {
+        setStart(node: unknown, at: number): void
+        setEnd(node: unknown, at: number): void
+        getBoundingClientRect(): { left: number }
+      }
+      const node = (element as unknown as { firstChild: { data: string } }).firstChild
+      const leftOf = (word: string): number => {
+        const range = document.createRange()
+        range.setStart(node, node.data.indexOf(word))
+        range.setEnd(node, node.data.indexOf(word) + word.length)
+        return range.getBoundingClientRect().left
+      }
+      const words = ['شغل', 'rm', '-r', '/tmp']
+      return words.sort((a, b) => leftOf(a) - leftOf(b))
+    })
+    t.strictSame(order, ['شغل', 'rm', '-r', '/tmp'], place)
+  }
+})
+
+t.test('what is no text in an input, and is written as JSON, reads from left to right', { skip }, async (t) => {
+  const page = await asked(t, ['npm test'], { مرحبا: ['سؤال', 1] })
+  await page.locator('.ask-head').click()
+  const value = page.locator('.members dd :is(bdi, pre)', { hasText: 'سؤال' })
+  await value.waitFor()
+  t.equal(await value.getAttribute('dir'), 'ltr')
 })

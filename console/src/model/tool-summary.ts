@@ -14,6 +14,11 @@ const TELLING = [
   'name',
 ]
 
+/** Fields that hold code and places, which read from left to right whatever they begin with: nothing in them moves a path or an argument. */
+const CODE = new Set(['command', 'cmd', 'args', 'file_path', 'path', 'notebook_path', 'cwd', 'pattern', 'url'])
+export const directionOf = (name: string, value: unknown): 'ltr' | 'auto' =>
+  typeof value !== 'string' || CODE.has(name) ? 'ltr' : 'auto'
+
 /** What a call is about, from its input: one value, as text. */
 export function summaryOf(input: unknown): string {
   if (typeof input === 'string') return input

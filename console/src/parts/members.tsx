@@ -1,5 +1,6 @@
 import { useMemo } from 'preact/hooks'
 import { jsonText } from '../model/json-text.js'
+import { directionOf } from '../model/tool-summary.js'
 import '../styles/members.css'
 import { Line, Text } from './untrusted.js'
 
@@ -28,9 +29,9 @@ export function Members({ value }: { value: Record<string, unknown> }) {
           </dt>
           <dd>
             {text.length <= ONE_LINE && !text.includes('\n') ? (
-              <Line text={text} class="mono" />
+              <Line text={text} class="mono" dir={directionOf(name, value[name])} />
             ) : (
-              <Text text={text} first={2_000} />
+              <Text text={text} first={2_000} dir={directionOf(name, value[name])} />
             )}
           </dd>
         </div>
@@ -41,5 +42,5 @@ export function Members({ value }: { value: Record<string, unknown> }) {
 
 function Whole({ value }: { value: Record<string, unknown> }) {
   const text = useMemo(() => jsonText(value, MAX_JSON).text, [value])
-  return <Text text={text} />
+  return <Text text={text} dir="ltr" />
 }

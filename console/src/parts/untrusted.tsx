@@ -10,12 +10,15 @@ export const Line = ({
   text,
   class: name,
   length = 200,
+  dir = 'auto',
 }: {
   text: string
   class?: string | undefined
   length?: number
+  /** `ltr` for code: else what it begins with says. */
+  dir?: 'ltr' | 'auto'
 }) => (
-  <bdi class={name} dir="auto" title={text.length > 40 ? visibleLine(text, 1000) : undefined}>
+  <bdi class={name} dir={dir} title={text.length > 40 ? visibleLine(text, 1000) : undefined}>
     {visibleLine(text, length) || (text && texts.shell.blank)}
   </bdi>
 )
@@ -29,16 +32,18 @@ export function Text({
   text,
   first = FIRST,
   class: name,
+  dir = 'auto',
 }: {
   text: string
   first?: number
   class?: string | undefined
+  dir?: 'ltr' | 'auto'
 }) {
   const [shown, setShown] = useState(first)
   const rest = text.length - shown
   return (
     <>
-      <Scrolling class={`text ${name ?? ''}`} dir="auto">
+      <Scrolling class={`text ${name ?? ''}`} dir={dir}>
         {visible(rest > 0 ? cut(text, shown) : text)}
       </Scrolling>
       {rest > 0 && <More onMore={() => setShown(shown + STEP)}>{texts.shell.showMore(bytes(rest))}</More>}

@@ -62,7 +62,13 @@ export function Row({ entry, state, isOpen, isChosen }: RowProps) {
         >
           <span class="mark" aria-hidden="true" />
           <Line text={kind === 'question' ? says.question : request.toolName} length={60} class="ask-tool" />
-          <Line text={summaryOf(item)} length={160} class="ask-summary" />
+          <Line
+            text={summaryOf(item)}
+            length={160}
+            class="ask-summary"
+            // of what is to be run nothing is moved by what it begins with
+            dir={kind === 'permission' ? 'ltr' : 'auto'}
+          />
           <Line text={session.title} length={60} class="ask-session" />
           {fate.state === 'waiting' ? <Time at={item.since} class="ask-age" /> : <FateLine fate={fate} />}
         </button>
