@@ -66,8 +66,8 @@ export class Executions {
 
   constructor(options: ExecutionsOptions) {
     this.#options = options
-    this.#due = new DueTimes(options.clock, (ids) => {
-      for (const executionId of ids) this.#timeOut(executionId)
+    this.#due = new DueTimes(options.clock, (fallen) => {
+      for (const { id } of fallen) this.#timeOut(id)
     })
   }
 

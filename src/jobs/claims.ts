@@ -196,13 +196,14 @@ export class Claims {
 
   /** Begins what it claims, in that order, in the places, and takes those from the list. */
   async #claim(places: Place[]): Promise<void> {
-    const { attempts, clock, store } = this.#options
+    const { attempts, clock, due, store } = this.#options
     const sessionIds = places.map(() => newId())
     const records = await store.claim(places.length, { at: clock.now(), sessionIds })
     // a write that failed alone is repeated
     await attempts.freed()
     // there may be more
     if (records.length === places.length) this.#work = true
+    else due.claimedAll()
     for (const [index, record] of records.entries()) {
       const sessionId = sessionIds[index]!
       // what is stored can be claimed before it was told: a submission, or the attempt before

@@ -17,6 +17,8 @@ export interface DelayedJobsOptions extends Persistence {
 export class DelayedJobs {
   readonly #options: DelayedJobsOptions
   readonly #due: DueTimes
+  /** Since when those are due that fell due and may not be claimed yet, by their ids. */
+  readonly #fellDue = new Map<string, number>()
   /** Those that fall due later are in the adapter alone. */
   #until = Number.POSITIVE_INFINITY
   #reading = false
@@ -24,7 +26,8 @@ export class DelayedJobs {
 
   constructor(options: DelayedJobsOptions) {
     this.#options = options
-    this.#due = new DueTimes(options.clock, () => {
+    this.#due = new DueTimes(options.clock, (fallen) => {
+      for (const { id, at } of fallen) this.#fellDue.set(id, at)
       options.onDue()
       this.#readOn()
     })
@@ -46,13 +49,22 @@ export class DelayedJobs {
   }
 
   set(id: string, at: number): void {
+    this.#fellDue.delete(id)
     if (at <= this.#until) this.#due.set(id, at)
     else this.delete(id)
   }
 
   delete(id: string): void {
+    this.#fellDue.delete(id)
     this.#due.delete(id)
     this.#readOn()
+  }
+
+  /** All that is due was claimed, by whomever: what fell due and is not any more waits for its time again, as the clock was set back. */
+  claimedAll(): void {
+    const now = this.#options.clock.now()
+    for (const [id, at] of this.#fellDue) if (at > now) this.set(id, at)
+    this.#fellDue.clear()
   }
 
   stop(): void {

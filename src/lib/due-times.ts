@@ -2,7 +2,8 @@ import type { Clock } from './clock.js'
 import { SortedList } from './sorted-list.js'
 import { WallAlarm } from './wall-alarm.js'
 
-interface Due {
+export interface Due {
+  /** Epoch milliseconds. */
   at: number
   id: string
 }
@@ -16,7 +17,7 @@ export class DueTimes {
   readonly #inOrder = new SortedList<Due>((a, b) => a.at - b.at || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0))
 
   /** @param onDue called when at least one fell due, with those that did */
-  constructor(clock: Clock, onDue: (ids: string[]) => void) {
+  constructor(clock: Clock, onDue: (fallen: Due[]) => void) {
     this.#clock = clock
     this.#alarm = new WallAlarm(clock, () => onDue(this.#dropDue()))
   }
@@ -52,15 +53,15 @@ export class DueTimes {
     this.#alarm.set(this.#stopped ? undefined : this.#inOrder.first?.at)
   }
 
-  #dropDue(): string[] {
-    const ids: string[] = []
+  #dropDue(): Due[] {
+    const fallen: Due[] = []
     const now = this.#clock.now()
     for (let first = this.#inOrder.first; first && first.at <= now; first = this.#inOrder.first) {
       this.#inOrder.delete(first)
       this.#byId.delete(first.id)
-      ids.push(first.id)
+      fallen.push(first)
     }
     this.#setAlarm()
-    return ids
+    return fallen
   }
 }

@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import type { SessionNotification } from '../../schemas/notifications.js'
 import { toError } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
-import { DueTimes } from '../lib/due-times.js'
+import { type Due, DueTimes } from '../lib/due-times.js'
 import { type Persistence, persistently } from '../lib/patience.js'
 import type { LeftDelivery, PlannedDelivery, StoredDelivery } from '../webhooks/delivery.js'
 import type { DeliveryOutbox } from '../webhooks/outbox.js'
@@ -55,7 +55,7 @@ export class Reminders {
 
   constructor(options: RemindersOptions) {
     this.#options = options
-    this.#due = new DueTimes(options.clock, (ids) => this.#onDue(ids))
+    this.#due = new DueTimes(options.clock, (fallen) => this.#onDue(fallen))
     // each removal that is tried again listens to it
     setMaxListeners(0, this.#stop.signal)
   }
@@ -138,8 +138,8 @@ export class Reminders {
     if (this.#started) this.#due.set(reminder.id, reminder.dueAt)
   }
 
-  #onDue(ids: readonly string[]): void {
-    for (const id of ids) {
+  #onDue(fallen: readonly Due[]): void {
+    for (const { id } of fallen) {
       const reminder = this.#byId.get(id)
       if (reminder) void this.#remind(reminder)
     }

@@ -85,6 +85,22 @@ t.test('a job with runAt waits for its time, and what comes after it does not wa
   t.notOk((await queue.get(later.id))?.nextRunAt)
 })
 
+t.test(
+  'a job that fell due while no slot was free waits for its time again when the clock was set back since',
+  async (t) => {
+    const { queue, sessions, clock } = await jobWorld(t, { maxConcurrency: 1 })
+    await queue.submit(jobRequest())
+    const later = await queue.submit(jobRequest({ runAt: clock.now() + 100 }))
+    await clock.advance(200)
+    clock.set(-1_000)
+    sessions.last.complete()
+    await settle()
+    t.match(await queue.get(later.id), { status: 'queued' })
+    await clock.advance(1_000)
+    t.match(await queue.get(later.id), { status: 'running' })
+  },
+)
+
 t.test('a failed attempt is repeated with a doubled delay until attempts are used up', async (t) => {
   const { queue, sessions, clock, told, job } = await jobWorld(t)
   const submitted = await queue.submit(jobRequest({ attempts: 3, retryDelayMs: 1000 }))
