@@ -50,14 +50,16 @@ export const jobRoutes: FastifyPluginAsyncTypebox<{ queue: JobQueue; cluster?: A
     { config: { owner: 'job' }, schema: { params: JobParams, response: { 200: JobInfo } } },
     async (request, reply) => {
       const { id } = await queue.visibleJob(request.params.id, request.principal)
-      try {
-        return await queue.cancel(id)
-      } catch (error) {
-        if (!(error instanceof JobElsewhere)) throw error
-        // another node has claimed it since this one was found to be the one to ask
-        if (!cluster || request.hop) throw new GatewayError('SG_ERR_WRONG_NODE')
-        return passOn(cluster, error.node, request, reply)
-      }
+      for (let isRemoved = false; ; isRemoved = true)
+        try {
+          return await queue.cancel(id)
+        } catch (error) {
+          if (!(error instanceof JobElsewhere)) throw error
+          // another node has claimed it since this one was found to be the one to ask
+          if (!cluster || request.hop || (isRemoved && error.sessionId)) throw new GatewayError('SG_ERR_WRONG_NODE')
+          if (!error.sessionId) return passOn(cluster, error.node, request, reply)
+          await removeSession(cluster, error.node, error.sessionId, request)
+        }
     },
   )
 
@@ -80,19 +82,33 @@ async function passOn(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const refused = (cause?: unknown) =>
-    new GatewayError('SG_ERR_NODE_UNREACHABLE', { retryAfterS: RETRY_AFTER_S, cause })
-  const { method, raw, headers } = request
-  const asked = { method, path: raw.url ?? '', headers, client: clientOf(request) }
-  const lost = (error: unknown): never => {
-    throw wasUnheard(error) ? refused(error) : new GatewayError('SG_ERR_NODE_LOST', { cause: error })
-  }
-  const answer = await cluster.ask(node, asked).catch(lost)
-  if (answer.status === 421) throw refused()
+  const answer = await ask(cluster, node, request, request.raw.url ?? '')
   const body = Buffer.from(await answer.arrayBuffer().catch(lost))
   for (const name of ['content-type', 'retry-after']) {
     const value = answer.headers.get(name)
     if (value !== null) reply.header(name, value)
   }
   return reply.code(answer.status as 200).send(body as never)
+}
+
+/** Before its job is over: when that fails, nothing was done, and whoever cancels comes again. @throws as `passOn` */
+async function removeSession(cluster: Asks, node: ClusterNode, id: string, request: FastifyRequest): Promise<void> {
+  const [url = ''] = (request.raw.url ?? '').split('?')
+  const answer = await ask(cluster, node, request, `${url.slice(0, url.lastIndexOf('/jobs/'))}/sessions/${id}`)
+  await answer.arrayBuffer().catch(lost)
+  if (!answer.ok && answer.status !== 404) throw unreachable()
+}
+
+async function ask(cluster: Asks, node: ClusterNode, request: FastifyRequest, path: string): Promise<Response> {
+  const { method, headers } = request
+  const answer = await cluster.ask(node, { method, path, headers, client: clientOf(request) }).catch(lost)
+  if (answer.status === 421) throw unreachable()
+  return answer
+}
+
+const unreachable = (cause?: unknown) =>
+  new GatewayError('SG_ERR_NODE_UNREACHABLE', { retryAfterS: RETRY_AFTER_S, cause })
+
+const lost = (error: unknown): never => {
+  throw wasUnheard(error) ? unreachable(error) : new GatewayError('SG_ERR_NODE_LOST', { cause: error })
 }

@@ -60,7 +60,7 @@ export class Cancels {
     if (!record) throw new GatewayError('SG_ERR_JOB_NOT_FOUND')
     if (isTerminal(record.info.status)) return record.info
     // nobody but who has it knows what to stop
-    if (shared && record.info.status !== 'queued') return this.#elsewhere(shared, record)
+    if (shared && record.info.status !== 'queued' && !(await this.#isLeft(shared, record))) return undefined
     // who submits it is told of a refusal, not who cancels it
     await submitting.get(id)?.catch(() => {})
     const patch: JobPatch = {
@@ -83,10 +83,19 @@ export class Cancels {
     return canceled.info
   }
 
-  /** @throws JobElsewhere when a living node has it; one of a dead node is another one's soon, or queued again */
-  async #elsewhere({ cluster }: SharedQueue, { info: { id } }: JobRecord): Promise<undefined> {
+  /**
+   * Whether it is parked, no node has it, and its session is gone. A session that is left alone is another node's soon, together with its job.
+   * @throws JobElsewhere when a living node has the job, or the session that it left
+   */
+  async #isLeft({ cluster }: SharedQueue, { info: { id, status, sessionId } }: JobRecord): Promise<boolean> {
     const { owner } = (await cluster.placeOfJob(id)) ?? {}
     if (owner && owner.n !== cluster.n) throw new JobElsewhere(id, owner)
+    if (!owner && status === 'parked' && sessionId !== undefined) {
+      const place = await cluster.placeOfSession(sessionId)
+      if (!place || place.ended !== undefined) return true
+      if (place.owner && place.owner.n !== cluster.n) throw new JobElsewhere(id, place.owner, sessionId)
+    }
     await new Promise<void>((resolve) => this.#options.clock.after(LOOK_AGAIN_MS, resolve))
+    return false
   }
 }

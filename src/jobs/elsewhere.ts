@@ -4,9 +4,12 @@ import type { ClusterNode } from '../storage/cluster.js'
 export class JobElsewhere extends Error {
   override readonly name = 'JobElsewhere'
   readonly node: ClusterNode
+  /** Set: no node goes on with the job, and that one has its session. Once that is removed, the job can be canceled anywhere. */
+  readonly sessionId: string | undefined
 
-  constructor(id: string, node: ClusterNode) {
-    super(`The job ${id} is under way at the node ${node.name}.`)
+  constructor(id: string, node: ClusterNode, sessionId?: string) {
+    super(`The job ${id}${sessionId === undefined ? ' is under way' : ' has its session'} at the node ${node.name}.`)
     this.node = node
+    this.sessionId = sessionId
   }
 }

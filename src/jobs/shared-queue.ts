@@ -6,7 +6,10 @@ import type { DailyBudget } from './budgets.js'
 import type { ActiveCounts } from './counters.js'
 
 /** What a queue has to know of the other nodes that share its adapter. */
-export type QueueCluster = Pick<ClusterStorage, 'n' | 'state' | 'nodes' | 'on' | 'placeOfJob' | 'nudge'>
+export type QueueCluster = Pick<
+  ClusterStorage,
+  'n' | 'state' | 'nodes' | 'on' | 'placeOfJob' | 'placeOfSession' | 'nudge'
+>
 
 interface SharedQueueOptions {
   cluster: QueueCluster

@@ -8,30 +8,47 @@ import { hasPostgres } from '../storage/postgres-world.js'
 const CALL = { tools: [{ tool: 'lookup', input: {} }] }
 const RESULT = { status: 'ok', output: { type: 'text', value: 'found' } }
 
-if (hasPostgres())
+/** A node without a queue has the session of a parked job; the node that ran it is gone, and no other one goes on with it. */
+async function leftJob(t: Test) {
+  const lookup = { name: 'lookup', description: 'Looks something up.', inputSchema: { type: 'object' } }
+  const engine = {
+    leaseMs: 3_000,
+    profiles: [{ name: 'demo', engine: 'provider' as const, provider: { id: 'demo' } }],
+    createEngineRunner: providerEngine({ demoChunkDelayMs: 0, deferredTools: [lookup] }),
+  }
+  const { join } = await clusterOf(t, [], engine)
+  const a = await join('a', { queue: {} })
+  const prompt = `@@${JSON.stringify([CALL, { text: 'it is deployed' }])}@@`
+  const { id } = (await a.call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt }, attempts: 2 })).json
+  const read = async (node = a) => (await node.call('GET', `/jobs/${id}`)).json
+  await until(async () => (await read()).status === 'parked', 'parked')
+  const parked = await read()
+  const b = await join('b')
+  a.cutOff()
+  await until(async () => (await b.storage.cluster!.placeOfSession(parked.sessionId))?.owner?.name === 'b', 'taken')
+  return { id, parked, b, join, read }
+}
+
+if (hasPostgres()) {
+  t.test('a parked job whose session a node without a queue has is canceled, with that session', async (t: Test) => {
+    const { id, parked, b, join, read } = await leftJob(t)
+    const told: string[] = []
+    const c = await join('c', { queue: { onEvent: ({ type }) => told.push(type) } })
+    t.match(await read(c), { status: 'parked' })
+    t.match(await c.call('DELETE', `/jobs/${id}`), { status: 200, json: { status: 'canceled', attempt: 1 } })
+    for (const node of [b, c]) t.match(await node.call('GET', `/sessions/${parked.sessionId}`), { status: 404 })
+    t.match(await b.call('POST', `/executions/${parked.parkedExecutionId}/result`, RESULT), { status: 404 })
+    await b.stop()
+    t.match(await c.call('DELETE', `/jobs/${id}`), { status: 200, json: { status: 'canceled' } })
+    t.same(told, ['job_completed'])
+    t.match((await c.call('GET', '/queue')).json, { parked: 0, running: 0, queued: 0 })
+  })
+
   for (const isAnswered of [false, true])
     t.test(
       `a parked job whose session a node without a queue took is over as its turn is, once that node has left, answered ${isAnswered ? 'before' : 'after'} there is one with a queue`,
       async (t: Test) => {
-        const lookup = { name: 'lookup', description: 'Looks something up.', inputSchema: { type: 'object' } }
-        const engine = {
-          leaseMs: 3_000,
-          profiles: [{ name: 'demo', engine: 'provider' as const, provider: { id: 'demo' } }],
-          createEngineRunner: providerEngine({ demoChunkDelayMs: 0, deferredTools: [lookup] }),
-        }
-        const { join } = await clusterOf(t, [], engine)
-        const a = await join('a', { queue: {} })
-        const prompt = `@@${JSON.stringify([CALL, { text: 'it is deployed' }])}@@`
-        const { id } = (await a.call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt }, attempts: 2 })).json
-        const read = async (node = a) => (await node.call('GET', `/jobs/${id}`)).json
-        await until(async () => (await read()).status === 'parked', 'parked')
-        const parked = await read()
-        const b = await join('b')
-        a.cutOff()
-        await until(
-          async () => (await b.storage.cluster!.placeOfSession(parked.sessionId))?.owner?.name === 'b',
-          'taken',
-        )
+        const { parked, b, join, read } = await leftJob(t)
         const answer = (at: TestNode) => at.call('POST', `/executions/${parked.parkedExecutionId}/result`, RESULT)
         const sessionAt = async (node: TestNode) => (await node.call('GET', `/sessions/${parked.sessionId}`)).json
         if (isAnswered) {
@@ -52,3 +69,4 @@ if (hasPostgres())
         t.match(await read(c), { status: 'succeeded', attempt: 1, result: { text: /it is deployed/ } })
       },
     )
+}

@@ -18,8 +18,8 @@ function build(t: Test) {
   const budget = new DailyBudget({ limit: undefined, clock, adapter, onRollover() {} })
   t.teardown(() => budget.stop())
   const cluster = { n: 1, state: 'serving', nodes: () => [], on: () => () => {}, nudge() {} } as const
-  const placeOfJob = async () => undefined
-  const queue = new SharedQueue({ cluster: { ...cluster, placeOfJob }, adapter, clock, budget, home: undefined })
+  const places = { placeOfJob: async () => undefined, placeOfSession: async () => undefined }
+  const queue = new SharedQueue({ cluster: { ...cluster, ...places }, adapter, clock, budget, home: undefined })
   let jobs = 0
   const submitElsewhere = () => {
     const given = { id: `${++jobs}`, now: clock.now(), profile: 'p', generation: 'g', cwd: '/' }
