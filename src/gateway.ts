@@ -21,7 +21,9 @@ import type { KeptKey } from './idempotency/store.js'
 import { answering } from './jobs/adapter-answers.js'
 import type { QueueServerOptions } from './jobs/options.js'
 import { JobQueue } from './jobs/queue.js'
+import { noteRemoval } from './jobs/without-queue.js'
 import { type Clock, systemClock } from './lib/clock.js'
+import { readInTime } from './lib/patience.js'
 import { Standstill } from './lib/standstill.js'
 import { type ResolvedOptions, resolveOptions, type WorkerServerOptions } from './options.js'
 import { ProfileCatalog } from './profiles/catalog.js'
@@ -143,6 +145,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   const dispatcher = new ExecutionDispatcher({ ...options.executions, ...dispatching })
 
   const sharing = sharingOf(options)
+  const unattended = options.queue ? undefined : storage && refusing(storage.queue)
   const registry = new SessionRegistry({
     ...options,
     clock,
@@ -158,6 +161,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     keepKey: keepKeyFor(storage?.journal, storage?.journal),
     ...{ dispatcher, standstill },
     sessionRetentionMs: options.sessionRetentionMs,
+    onClosing: unattended && ((session) => readInTime(clock, () => noteRemoval(unattended, session))),
     sharing,
   })
 

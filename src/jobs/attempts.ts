@@ -169,11 +169,12 @@ export class Attempts implements RunOwner {
     const tracked = this.#track(run)
     const missed = [...unseen, ...this.#missed.of(sessionId)]
     const session = this.sessions.here(sessionId) ?? missed.at(-1)?.session
-    const { notes: { sessions: earlier = [], unborn = 0 } = {} } = record.info
+    const { notes: { sessions: earlier = [], unborn = 0, removed } = {} } = record.info
     const isBegun = record.info.sessionId !== undefined && !earlier.includes(sessionId)
     const isBorn = isBegun && (session !== undefined || !this.sessions.outlast)
     // one that ends the process each time before its session is there has its attempts counted in the end
-    if (status === 'running' && !isBorn && unborn < MAX_UNBORN) {
+    if (!session && removed === sessionId) run.abandon(undefined, { status: 'canceled' })
+    else if (status === 'running' && !isBorn && unborn < MAX_UNBORN) {
       const notes = { ...record.info.notes, unborn: unborn + 1 }
       tracked.claimed = { ...record, info: patched(record.info, { startedAt: undefined, sessionId: undefined, notes }) }
       run.abandon(undefined, { ...STOPPED, unbegun: true })

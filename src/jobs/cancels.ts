@@ -88,7 +88,9 @@ export class Cancels {
    * @throws JobElsewhere when a living node has the job, or the session that it left
    */
   async #isLeft({ cluster }: SharedQueue, { info: { id, status, sessionId } }: JobRecord): Promise<boolean> {
-    const { owner } = (await cluster.placeOfJob(id)) ?? {}
+    const at = (await cluster.placeOfJob(id))?.owner
+    // a node without a queue that noted something of it goes on with nothing
+    const owner = at && at.slots > 0 ? at : undefined
     if (owner && owner.n !== cluster.n) throw new JobElsewhere(id, owner)
     if (!owner && status === 'parked' && sessionId !== undefined) {
       const place = await cluster.placeOfSession(sessionId)

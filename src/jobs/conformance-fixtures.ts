@@ -33,6 +33,7 @@ export const FULL_PATCH: { [Field in keyof JobPatch]-?: NonNullable<JobPatch[Fie
     attempt: { usage: USAGE, activeMs: 1, parkedMs: 2, lastSeq: 3 },
     sessions: ['s1', 's2'],
     unborn: 1,
+    removed: 'another session',
   } satisfies Required<JobNotes>,
   nextRunAt: 1_760_000_000_000,
   startedAt: 1_760_000_000_001,

@@ -44,6 +44,8 @@ export interface JobNotes {
   sessions?: string[]
   /** How often a process ended between a claim and the session that was to begin with it. */
   unborn?: number
+  /** Its session, which somebody removed where there was no queue: that canceled it. */
+  removed?: string
 }
 
 export interface AttemptNotes {

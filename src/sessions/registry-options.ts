@@ -113,6 +113,8 @@ export interface RegistryOptions
   maxSessions: number
   /** How long a terminal session stays listed; `undefined`: until DELETE. */
   sessionRetentionMs: number | undefined
+  /** Told before a session is removed that a client closes. @throws what the storage throws; the session stays then */
+  onClosing?: ((session: SessionInfo) => Promise<void>) | undefined
 }
 
 /** An AbortSignal, or what does as little as is needed of one. */

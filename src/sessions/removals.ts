@@ -7,10 +7,11 @@ import type { Keeping } from './kept/keeping.js'
 import type { Sleep } from './life/sleep.js'
 import type { RegistryEvents, RegistryOptions } from './registry-options.js'
 import type { Session } from './session.js'
-import type { SessionTable } from './session-table.js'
+import { infoOf, type SessionTable } from './session-table.js'
 import type { Telling } from './telling.js'
 
-interface RemovalsParts extends Pick<RegistryOptions, 'clock' | 'dispatcher' | 'executions' | 'sessionRetentionMs'> {
+interface RemovalsParts
+  extends Pick<RegistryOptions, 'clock' | 'dispatcher' | 'executions' | 'sessionRetentionMs' | 'onClosing'> {
   keeping: Keeping
   listeners: Listeners<RegistryEvents>
   sleep: Sleep
@@ -46,7 +47,9 @@ export class Removals {
 
   /** Durable before it is said. @throws SG_ERR_STORE_UNAVAILABLE; the session stays as it is then */
   async #removeKept(id: string, reason?: SessionClosedReason): Promise<void> {
-    const { keeping, table, telling } = this.#parts
+    const { keeping, table, telling, onClosing } = this.#parts
+    const entry = table.get(id)
+    if (entry && reason === 'client') await onClosing?.(infoOf(entry))
     const session = table.resident(id)
     if (reason === undefined) await keeping.erase(id, session)
     else await keeping.remove(id, session, { reason, ending: session && telling.endingOf(session, reason) })

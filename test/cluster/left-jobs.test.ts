@@ -44,6 +44,24 @@ if (hasPostgres()) {
     t.match((await c.call('GET', '/queue')).json, { parked: 0, running: 0, queued: 0 })
   })
 
+  t.test(
+    'and one whose session was removed there is canceled at any node, or once that node has left',
+    async (t: Test) => {
+      for (const isCanceled of [true, false]) {
+        const { id, parked, b, join, read } = await leftJob(t)
+        const told: string[] = []
+        const c = await join('c', { queue: { onEvent: ({ type }) => told.push(type) } })
+        t.match(await b.call('DELETE', `/sessions/${parked.sessionId}`), { status: 200 })
+        t.match(await read(c), { status: 'parked' })
+        if (isCanceled) t.match(await c.call('DELETE', `/jobs/${id}`), { status: 200, json: { status: 'canceled' } })
+        else await b.stop()
+        await until(async () => (await read(c)).status === 'canceled', 'canceled')
+        t.match(await read(c), { attempt: 1, sessionId: parked.sessionId })
+        t.same(told, ['job_completed'])
+      }
+    },
+  )
+
   for (const isAnswered of [false, true])
     t.test(
       `a parked job whose session a node without a queue took is over as its turn is, once that node has left, answered ${isAnswered ? 'before' : 'after'} there is one with a queue`,
