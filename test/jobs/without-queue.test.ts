@@ -104,36 +104,21 @@ t.test('and has the grace of a start when it has waited for too long by then', a
   t.match(await third.read(path), { error: /parked for more than/ })
 })
 
-t.test('a parked job whose session is removed where there is no queue is canceled by that', async (t) => {
-  const storage = createMemoryStorage()
-  const first = await start(t, storage, {})
-  const prompt = `@@${JSON.stringify([CALL, { text: 'it is deployed' }])}@@`
-  const { id } = (await first.call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt }, attempts: 2 })).json
-  await first.becomes(`/jobs/${id}`, 'parked')
-  const { sessionId } = await first.read(`/jobs/${id}`)
-  await first.worker.close()
-  const second = await start(t, storage)
-  t.match(await second.call('DELETE', `/sessions/${sessionId}`), { status: 200 })
-  await second.worker.close()
-  const third = await start(t, storage, {})
-  t.match(await third.read(`/jobs/${id}`), { status: 'canceled', attempt: 1, sessionId })
-  t.same(third.told(), ['job_completed'])
-})
-
-t.test('nor does one run again that a crash left parked in its session alone', async (t) => {
-  const storage = createMemoryStorage()
-  const first = await start(t, storage, {})
-  const prompt = `@@${JSON.stringify([CALL, { text: 'it is deployed' }])}@@`
-  const { id } = (await first.call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt }, attempts: 2 })).json
-  await first.becomes(`/jobs/${id}`, 'parked')
-  const { sessionId } = await first.read(`/jobs/${id}`)
-  await first.worker.close()
-  const cleared = { parkedAt: undefined, parkedExecutionId: undefined, notes: undefined }
-  t.ok(await storage.queue.update(id, { ...cleared, status: 'running' }))
-  const second = await start(t, storage)
-  t.match(await second.call('DELETE', `/sessions/${sessionId}`), { status: 200 })
-  await second.worker.close()
-  const third = await start(t, storage, {})
-  t.match(await third.read(`/jobs/${id}`), { status: 'canceled', attempt: 1, sessionId })
-  t.same(third.told(), ['job_completed'])
-})
+for (const left of ['parked', 'running, as a crash leaves one whose session alone is written as parked'])
+  t.test(`a job is canceled by the removal of its session where there is no queue, ${left}`, async (t) => {
+    const storage = createMemoryStorage()
+    const first = await start(t, storage, {})
+    const prompt = `@@${JSON.stringify([CALL, { text: 'it is deployed' }])}@@`
+    const { id } = (await first.call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt }, attempts: 2 })).json
+    await first.becomes(`/jobs/${id}`, 'parked')
+    const { sessionId } = await first.read(`/jobs/${id}`)
+    await first.worker.close()
+    const unparked = { status: 'running', parkedAt: undefined, parkedExecutionId: undefined, notes: undefined } as const
+    if (left !== 'parked') t.ok(await storage.queue.update(id, unparked))
+    const second = await start(t, storage)
+    t.match(await second.call('DELETE', `/sessions/${sessionId}`), { status: 200 })
+    await second.worker.close()
+    const third = await start(t, storage, {})
+    t.match(await third.read(`/jobs/${id}`), { status: 'canceled', attempt: 1, sessionId })
+    t.same(third.told(), ['job_completed'])
+  })
