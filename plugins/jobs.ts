@@ -50,15 +50,16 @@ export const jobRoutes: FastifyPluginAsyncTypebox<{ queue: JobQueue; cluster?: A
     { config: { owner: 'job' }, schema: { params: JobParams, response: { 200: JobInfo } } },
     async (request, reply) => {
       const { id } = await queue.visibleJob(request.params.id, request.principal)
-      for (let isRemoved = false; ; isRemoved = true)
+      for (let removed: string | undefined; ; )
         try {
-          return await queue.cancel(id)
+          return await queue.cancel(id, removed)
         } catch (error) {
           if (!(error instanceof JobElsewhere)) throw error
           // another node has claimed it since this one was found to be the one to ask
-          if (!cluster || request.hop || (isRemoved && error.sessionId)) throw new GatewayError('SG_ERR_WRONG_NODE')
+          if (!cluster || request.hop) throw new GatewayError('SG_ERR_WRONG_NODE')
           if (!error.sessionId) return passOn(cluster, error.node, request, reply)
           await removeSession(cluster, error.node, error.sessionId, request)
+          removed = error.sessionId
         }
     },
   )

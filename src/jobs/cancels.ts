@@ -37,14 +37,15 @@ export class Cancels {
 
   /**
    * One that is over stays as it is.
+   * @param removed its session, where that was removed for this: what is left of it is waited for
    * @returns the job as it is then
    * @throws SG_ERR_JOB_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE, and then it goes on · JobElsewhere
    */
-  cancel(id: string): Promise<StoredJob> {
+  cancel(id: string, removed?: string): Promise<StoredJob> {
     const { attempts, claims, clock } = this.#options
     return patiently(clock, async (isRefused) => {
       for (;;) {
-        const stored = () => claims.inTurn(() => this.#cancelStored(id, isRefused))
+        const stored = () => claims.inTurn(() => this.#cancelStored(id, isRefused, removed))
         const over = (await attempts.cancel(id, isRefused)) ?? (await stored())
         if (isRefused()) throw unavailable()
         if (over && isTerminal(over.status)) return over
@@ -53,14 +54,18 @@ export class Cancels {
   }
 
   /** @returns undefined when the job went on to somewhere else meanwhile, or whoever asked was refused */
-  async #cancelStored(id: string, isRefused: () => boolean): Promise<StoredJob | undefined> {
+  async #cancelStored(
+    id: string,
+    isRefused: () => boolean,
+    removed: string | undefined,
+  ): Promise<StoredJob | undefined> {
     const { adapter, attempts, claims, clock, events, onTerminal, shared, store, submitting } = this.#options
     if (attempts.has(id) || isRefused()) return undefined
     const record = await getJob(adapter, id)
     if (!record) throw new GatewayError('SG_ERR_JOB_NOT_FOUND')
     if (isTerminal(record.info.status)) return record.info
     // nobody but who has it knows what to stop
-    if (shared && record.info.status !== 'queued' && !(await this.#isLeft(shared, record))) return undefined
+    if (shared && record.info.status !== 'queued' && !(await this.#isLeft(shared, record, removed))) return undefined
     // who submits it is told of a refusal, not who cancels it
     await submitting.get(id)?.catch(() => {})
     const patch: JobPatch = {
@@ -87,7 +92,11 @@ export class Cancels {
    * Whether it is parked, no node has it, and its session is gone. A session that is left alone is another node's soon, together with its job.
    * @throws JobElsewhere when a living node has the job, or the session that it left
    */
-  async #isLeft({ cluster }: SharedQueue, { info: { id, status, sessionId } }: JobRecord): Promise<boolean> {
+  async #isLeft(
+    { cluster }: SharedQueue,
+    { info: { id, status, sessionId } }: JobRecord,
+    removed: string | undefined,
+  ): Promise<boolean> {
     const at = (await cluster.placeOfJob(id))?.owner
     // a node without a queue that noted something of it goes on with nothing
     const owner = at && at.slots > 0 ? at : undefined
@@ -95,7 +104,8 @@ export class Cancels {
     if (!owner && status === 'parked' && sessionId !== undefined) {
       const place = await cluster.placeOfSession(sessionId)
       if (!place || place.ended !== undefined) return true
-      if (place.owner && place.owner.n !== cluster.n) throw new JobElsewhere(id, place.owner, sessionId)
+      if (place.owner && place.owner.n !== cluster.n && sessionId !== removed)
+        throw new JobElsewhere(id, place.owner, sessionId)
     }
     await new Promise<void>((resolve) => this.#options.clock.after(LOOK_AGAIN_MS, resolve))
     return false

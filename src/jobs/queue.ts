@@ -304,11 +304,12 @@ export class JobQueue {
 
   /**
    * Cancels a job at whatever point it is; one that is over stays as it is.
+   * @param removed id of its session, where that was removed at another node for this; it may be on its lists for a moment
    * @returns the job as it is then
    * @throws SG_ERR_JOB_NOT_FOUND · SG_ERR_STORE_UNAVAILABLE, and then it goes on · JobElsewhere when another node has to do it
    */
-  async cancel(id: string): Promise<JobInfo> {
-    return handedOut(await this.#cancels.cancel(id))
+  async cancel(id: string, removed?: string): Promise<JobInfo> {
+    return handedOut(await this.#cancels.cancel(id, removed))
   }
 
   /** Counts are of the jobs that the caller may see; the budget is everybody's. */
