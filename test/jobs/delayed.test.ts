@@ -35,6 +35,40 @@ async function left({ ready = 0, delayed = MANY } = {}) {
   return { clock, adapter: watched, listed, asked }
 }
 
+t.test('a job with runAt waits for its time, and what comes after it does not wait', async (t) => {
+  const { queue, sessions, clock } = await jobWorld(t)
+  const later = await queue.submit(jobRequest({ runAt: clock.now() + 60 * 86_400_000, priority: 9 }))
+  t.equal(later.nextRunAt, clock.now() + 60 * 86_400_000)
+  const now = await queue.submit(jobRequest())
+  await settle()
+  t.same(
+    sessions.all.map(({ info }) => info.jobId),
+    [now.id],
+  )
+  sessions.last.complete()
+  await clock.advance(59 * 86_400_000)
+  t.equal(sessions.all.length, 1, 'a deadline beyond 24.8 days does not fire at once')
+  await clock.advance(86_400_000)
+  t.equal(sessions.last.info.jobId, later.id)
+  t.notOk((await queue.get(later.id))?.nextRunAt)
+})
+
+t.test(
+  'a job that fell due while no slot was free waits for its time again when the clock was set back since',
+  async (t) => {
+    const { queue, sessions, clock } = await jobWorld(t, { maxConcurrency: 1 })
+    await queue.submit(jobRequest())
+    const later = await queue.submit(jobRequest({ runAt: clock.now() + 100 }))
+    await clock.advance(200)
+    clock.set(-1_000)
+    sessions.last.complete()
+    await settle()
+    t.match(await queue.get(later.id), { status: 'queued' })
+    await clock.advance(1_000)
+    t.match(await queue.get(later.id), { status: 'running' })
+  },
+)
+
 t.test(
   'queued jobs of an earlier process stay in the adapter, are counted, and run when it is their turn',
   async (t) => {
