@@ -1,8 +1,9 @@
 import { CLOSE } from '../../schemas/close-codes.js'
 import { toError } from '../errors.js'
+import { KeyedLock } from '../lib/keyed-lock.js'
 import { persistently } from '../lib/patience.js'
 import { within } from '../lib/within.js'
-import { declarerOf, keeperOf } from '../storage/cluster.js'
+import { declarerOf, keeperOf, type Place } from '../storage/cluster.js'
 import { isUnreadable } from '../storage/storage.js'
 import type { Archive, ArchiveParts } from './kept/archive.js'
 import { isTerminal, type JournaledWhole } from './kept/journal.js'
@@ -29,7 +30,7 @@ export class SharedSessions {
   /** Sessions that are on their way to whoever asks for them next. */
   readonly #leaving = new Map<string, Promise<void>>()
   /** Those that are being read for somebody here. */
-  readonly #coming = new Set<string>()
+  readonly #coming = new KeyedLock()
   /** Those that leave, of this turn of the event loop. */
   readonly #left: string[] = []
   #releasing: Promise<void> = Promise.resolve()
@@ -55,17 +56,34 @@ export class SharedSessions {
     this.#leaveHome()
   }
 
-  /** @throws what the journal throws but for one that cannot be read */
+  /** @throws what the storage throws but for one that cannot be read */
   async #takeUpOne(id: string): Promise<void> {
-    const { keeping, table } = this.#parts
+    const { keeping, sharing, table } = this.#parts
     if (table.get(id)) return
     try {
-      const left = await keeping.journal.get(id)
-      if (left) await this.#enter(left)
+      // it may have been left again before that it was taken was told here
+      await this.#enterOwn(id, {
+        ownerOf: async () => (await sharing.storage.placeOfSession(id))?.owner,
+        read: () => keeping.journal.get(id),
+      })
     } catch (error) {
       if (!isUnreadable(error)) throw error
       keeping.report(error, { sessionId: id, phase: 'adopt' })
     }
+  }
+
+  /** Enters one that is this process's; meanwhile it is not left. */
+  #enterOwn(
+    id: string,
+    { ownerOf, read }: { ownerOf(): Promise<Place['owner']>; read(): Promise<JournaledWhole | undefined> },
+  ): Promise<void> {
+    const { sharing, table } = this.#parts
+    return this.#coming.run(id, async () => {
+      await this.#leaving.get(id)
+      if ((await ownerOf())?.n !== sharing.storage.n || table.get(id)) return
+      const left = await read()
+      if (left) await this.#enter(left)
+    })
   }
 
   async #enter(left: JournaledWhole): Promise<void> {
@@ -79,20 +97,15 @@ export class SharedSessions {
    * Somebody asks for a session that has not ended and is not here: it came while that was looked up, or is on its way out again.
    * @throws what the storage throws
    */
-  async onMissed(left: JournaledWhole): Promise<void> {
-    const { sharing, table, keeping } = this.#parts
-    const { id } = left
-    await this.#leaving.get(id)
-    this.#coming.add(id)
-    try {
-      const place = await sharing.storage.placeOfSession(id)
-      const owner = place?.owner ?? (place && (await sharing.storage.claim(id))?.owner)
-      if (owner?.n !== sharing.storage.n || table.get(id)) return
-      const now = await keeping.get(id)
-      if (now) await this.#enter(now)
-    } finally {
-      this.#coming.delete(id)
-    }
+  async onMissed({ id }: JournaledWhole): Promise<void> {
+    const { sharing, keeping } = this.#parts
+    await this.#enterOwn(id, {
+      async ownerOf() {
+        const place = await sharing.storage.placeOfSession(id)
+        return place?.owner ?? (place && (await sharing.storage.claim(id))?.owner)
+      },
+      read: () => keeping.get(id),
+    })
   }
 
   /**
@@ -119,7 +132,7 @@ export class SharedSessions {
     const { table, clock } = this.#parts
     const atRest = this.#atRest?.get(id)?.catch(() => {})
     if (atRest) await within(LEAVE_PATIENCE_MS, atRest, { clock })
-    if (this.#coming.has(id)) return false
+    if (this.#coming.isHeld(id)) return false
     if (!table.get(id)) this.#letGo(id)
     else if (!this.isForAnother(id) || !table.leave(id)) return false
     await this.#leaving.get(id)

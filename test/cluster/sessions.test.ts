@@ -367,6 +367,23 @@ if (hasPostgres()) {
     },
   )
 
+  t.test('one that was left again before it is told here that it was taken is not taken up', async (t: Test) => {
+    const { nodes } = await clusterOf(t, ['a', 'b'], LEASE)
+    const [a, b] = nodes
+    const id = await create(a, { prompt: 'one' })
+    a.engine.last.complete()
+    await until(async () => (await keptStatus(b, id)) === 'idle', 'idle')
+    await a.stop()
+    const { cluster } = b.storage
+    t.equal((await cluster!.claim(id))?.owner?.name, 'b')
+    const { registry } = b.worker
+    t.equal(await registry.shared!.leave(id), true)
+    await registry.shared!.takeUp([id])
+    t.notOk(registry.has(id), 'it is whose that asks for it next')
+    t.equal((await cluster!.placeOfSession(id))?.owner, undefined)
+    t.equal(await statusAt(b, id), 'idle')
+  })
+
   t.test('an agent whose state is shared goes on anywhere', async (t: Test) => {
     const { nodes } = await clusterOf(t, ['a', 'b'], { ...LEASE, ...CLI, agentState: 'shared' })
     const [a, b] = nodes
