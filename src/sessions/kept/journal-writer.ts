@@ -7,15 +7,12 @@ import { overdue, PATIENCE_MS, Patience, patiently, readInTime, unavailable } fr
 import { within } from '../../lib/within.js'
 import { along, type PlannedNotification } from '../../notifications/planned.js'
 import type { LogJournal } from '../log/event-log.js'
-import { asleepOf } from './asleep.js'
 import { Backlog } from './backlog.js'
-import { type JournaledEvent, type JournalWrite, type ReadEvents, type Removal, SOLE_OWNER } from './journal.js'
+import { type JournalWrite, type ReadEvents, type Removal, SOLE_OWNER } from './journal.js'
 import type { JournalOwner, JournalWriterParts } from './journal-owner.js'
 import type { News } from './news.js'
-import { originOf, stateOf } from './record.js'
+import { type BegunWrite, NextWrite } from './next-write.js'
 
-/** Numbers reserved ahead with a write, so that none is used twice whatever a crash cuts off. */
-const RESERVED_AHEAD = 1_000
 /** A write that failed is tried again after this, doubled each time up to the longest. */
 const RETRY: Backoff = { firstMs: 1_000, longestMs: 30_000 }
 
@@ -40,17 +37,7 @@ export class JournalWriter implements LogJournal {
   isStale: boolean
   /** The journal finds it among those that sleep. */
   sleeps: boolean
-  #events: JournaledEvent[] = []
-  /** What is to be told of them. */
-  #told: PlannedNotification[] = []
-  /** Keys of the news that the next write tells of. */
-  #taken: string[] = []
-  #originDue: boolean
-  #stateDue = false
-  #snapshot: RunnerSnapshot | undefined
-  #reservedSeq: number
-  /** Seq of the first event that is not durable. */
-  #openFrom: number | undefined
+  readonly #next: NextWrite
   /** What waits for the write in progress, and for the one after it. */
   #waitingNow: Waiter[] = []
   #waitingNext: Waiter[] = []
@@ -77,8 +64,7 @@ export class JournalWriter implements LogJournal {
     this.#owner = owner
     this.backlog = new Backlog(clock, parts.backlog)
     this.oldestSeq = left?.oldestSeq ?? 1
-    this.#originDue = !left
-    this.#reservedSeq = left?.reservedSeq ?? 0
+    this.#next = new NextWrite(owner, left?.reservedSeq)
     this.sleeps = left?.sleeps ?? false
     this.isStale = left?.isStale ?? false
   }
@@ -86,11 +72,10 @@ export class JournalWriter implements LogJournal {
   onAppended(seq: number, json: string | undefined, bytes: number): void {
     if (this.#state === 'stopped') return
     if (json !== undefined) {
-      this.#openFrom ??= seq
-      this.#events.push({ seq, json })
+      this.#next.event(seq, json)
       this.#schedule()
-    } else if (seq > this.#reservedSeq) this.#schedule()
-    if (this.#openFrom !== undefined) this.#pile(bytes)
+    } else if (!this.#next.isReserved(seq)) this.#schedule()
+    if (!this.#next.isDurable) this.#pile(bytes)
     this.#show(seq)
   }
 
@@ -108,7 +93,7 @@ export class JournalWriter implements LogJournal {
 
   /** The session's state has changed. */
   touch(): void {
-    this.#stateDue = true
+    this.#next.state()
     this.#schedule()
   }
 
@@ -117,7 +102,7 @@ export class JournalWriter implements LogJournal {
    * @throws SG_ERR_STORE_UNAVAILABLE, and then it is never to be done
    */
   async deposit(news: News, key?: KeptKey, patience = new Patience(this.#clock)): Promise<void> {
-    if (this.#originDue) {
+    if (this.#next.isBirth) {
       this.touch()
       await this.durable(patience)
     }
@@ -158,7 +143,7 @@ export class JournalWriter implements LogJournal {
 
   /** The next write tells of this news. */
   take(key: string): void {
-    this.#taken.push(key)
+    this.#next.news(key)
   }
 
   /**
@@ -167,7 +152,7 @@ export class JournalWriter implements LogJournal {
    */
   keep(snapshot: RunnerSnapshot | undefined): void {
     if (!snapshot && this.isStale) return
-    if (snapshot) this.#snapshot = snapshot
+    if (snapshot) this.#next.snapshot(snapshot)
     this.isStale = !snapshot
     this.touch()
   }
@@ -176,8 +161,8 @@ export class JournalWriter implements LogJournal {
   keepAlong(planned: PlannedNotification): void {
     if (this.#isAbandoned) return
     const gone = this.#isDecided || this.#state === 'stopped'
-    if ((gone && !this.#originDue) || !this.#parts.oneWrite) planned.keep()
-    else if (!gone) this.#told.push(planned)
+    if ((gone && !this.#next.isBirth) || !this.#parts.oneWrite) planned.keep()
+    else if (!gone) this.#next.telling(planned)
   }
 
   /** Runs `then` once all that was recorded is durable, or the session was removed: at once when it is. */
@@ -235,15 +220,15 @@ export class JournalWriter implements LogJournal {
     try {
       await this.#written()
       this.#retry?.timer.cancel()
-      if (decision && !this.#originDue) await this.#decide(decision)
-      else if (!this.#originDue) await this.#removeFromJournal(ending)
+      if (decision && !this.#next.isBirth) await this.#decide(decision)
+      else if (!this.#next.isBirth) await this.#removeFromJournal(ending)
     } catch (error) {
       this.#removing = undefined
       this.#state = 'idle'
       this.#schedule()
       throw error
     }
-    if (decision && !this.#originDue) {
+    if (decision && !this.#next.isBirth) {
       // whose job it was is written first: the next process carries out what was decided, and knows nothing of what is gone
       if (this.#owner.jobId !== undefined) await new Promise(setImmediate)
       await this.#removeAtLast(ending)
@@ -256,7 +241,7 @@ export class JournalWriter implements LogJournal {
     if (isRefused()) throw unavailable()
     await this.#parts.journal.deposit(this.#owner.id, [news])
     if (isRefused()) {
-      this.#taken.push(news.key)
+      this.#next.news(news.key)
       throw unavailable()
     }
     this.#isDecided = true
@@ -278,7 +263,7 @@ export class JournalWriter implements LogJournal {
 
   async #removeFromJournal(ending: PlannedNotification | undefined): Promise<void> {
     const { journal, oneWrite } = this.#parts
-    const told = oneWrite && ending ? [...this.#told, ending] : [...this.#told]
+    const told = oneWrite && ending ? [...this.#next.told, ending] : [...this.#next.told]
     try {
       const { deliveries, notifications, usage } = along(told)
       await journal.remove(this.#owner.id, deliveries, notifications, SOLE_OWNER, usage)
@@ -287,7 +272,7 @@ export class JournalWriter implements LogJournal {
       throw error
     }
     for (const planned of told) planned.written()
-    this.#told = this.#told.filter((planned) => !told.includes(planned))
+    this.#next.toldElsewhere(told)
   }
 
   /** The session is another node's: nothing of it is written or told any more. */
@@ -295,8 +280,7 @@ export class JournalWriter implements LogJournal {
     this.#isAbandoned = true
     this.#parts.overdue.forget(this.#owner.id)
     this.#writeNoMore()
-    this.#events = []
-    this.#told = []
+    this.#next.drop()
     this.backlog.remove(this.backlog.bytes)
     for (const { done } of [...this.#waitingNow.splice(0), ...this.#waitingNext.splice(0)]) done?.(unavailable())
   }
@@ -311,14 +295,14 @@ export class JournalWriter implements LogJournal {
   /** What follows is not kept any more; it is shown at once. */
   #stop(): void {
     this.#writeNoMore()
-    this.#events = []
-    this.#openFrom = undefined
+    const told = this.#next.drop()
     this.backlog.remove(this.backlog.bytes)
     // of one that was never there nobody is told anything
-    for (const planned of this.#told.splice(0)) if (!this.#originDue) planned.keep()
+    const { isBirth } = this.#next
+    for (const planned of told) if (!isBirth) planned.keep()
     this.#owner.log.show(undefined)
     const waiting = [...this.#waitingNow.splice(0), ...this.#waitingNext.splice(0)]
-    this.#tell(this.#originDue ? waiting.map(({ done }) => (done ? { done } : {})) : waiting)
+    this.#tell(isBirth ? waiting.map(({ done }) => (done ? { done } : {})) : waiting)
   }
 
   #tell(waiting: Waiter[]): void {
@@ -344,8 +328,7 @@ export class JournalWriter implements LogJournal {
 
   /** Whoever comes now waits for what is recorded by now. */
   get #waiters(): Waiter[] {
-    const nothingNew = this.#events.length === 0 && !this.#stateDue && !this.#snapshot
-    return this.#state === 'writing' && nothingNew ? this.#waitingNow : this.#waitingNext
+    return this.#state === 'writing' && this.#next.isEmpty ? this.#waitingNow : this.#waitingNext
   }
 
   #schedule(): void {
@@ -358,70 +341,40 @@ export class JournalWriter implements LogJournal {
   }
 
   #write(): void {
-    const { id, log, key } = this.#owner
     this.#retry?.timer.cancel()
     this.#state = 'writing'
     this.#writingSince = this.#clock.steady()
     const { bytes } = this.backlog
     this.#waitingNow.push(...this.#waitingNext.splice(0))
-    const write: JournalWrite = { id }
-    if (this.#originDue) {
-      write.origin = originOf(this.#owner)
-      if (key) write.keys = [key]
-    }
-    if (this.#stateDue || this.#originDue || this.#taken.length > 0) {
-      write.state = stateOf(this.#owner)
-      if (!this.#owner.live) write.asleep = asleepOf(write.state)
-    }
-    if (this.#snapshot) write.snapshot = this.#snapshot
-    if (this.#events.length > 0) write.events = this.#events
-    const taken = this.#taken
-    if (taken.length > 0) write.taken = taken
-    const told = this.#told
-    if (told.length > 0) Object.assign(write, along(told))
-    if (log.lastSeq > this.#reservedSeq - RESERVED_AHEAD / 2 || this.#originDue)
-      write.reservedSeq = Math.max(log.lastSeq, this.#reservedSeq) + RESERVED_AHEAD
-    this.#events = []
-    this.#taken = []
-    this.#told = []
-    this.#stateDue = false
-    this.#snapshot = undefined
-    this.#parts.journal.write(write, SOLE_OWNER).then(
+    const begun = this.#next.begin()
+    this.#parts.journal.write(begun.write, SOLE_OWNER).then(
       () => {
-        for (const planned of told) planned.written()
-        this.#onWritten(write, bytes)
+        for (const planned of begun.told) planned.written()
+        this.#onWritten(begun.write, bytes)
       },
-      (error) => {
-        for (const planned of told) planned.unwritten()
-        this.#told = [...told, ...this.#told]
-        this.#onFailed(write, error)
-      },
+      (error) => this.#onFailed(begun, error),
     )
   }
 
-  #onWritten({ origin, state, asleep, reservedSeq, events }: JournalWrite, bytes: number): void {
+  #onWritten(write: JournalWrite, bytes: number): void {
     if (this.#state === 'stopped') return
-    if (state) this.sleeps = asleep !== undefined
+    if (write.state) this.sleeps = write.asleep !== undefined
     if (this.#retry) this.#parts.onFault(this.#owner.id, undefined)
     this.#retry = undefined
-    if (origin) this.#originDue = false
-    if (reservedSeq !== undefined) this.#reservedSeq = reservedSeq
-    if (events) this.#openFrom = this.#events[0]?.seq
-    this.backlog.remove(this.#openFrom === undefined ? this.backlog.bytes : bytes)
+    this.#next.written(write)
+    this.backlog.remove(this.#next.isDurable ? this.backlog.bytes : bytes)
     this.#state = 'idle'
-    this.#show(this.#owner.log.lastSeq)
+    const { lastSeq } = this.#owner.log
+    this.#show(lastSeq)
     const waiting = this.#waitingNow.splice(0)
-    const isDirty = this.#events.length > 0 || this.#stateDue || this.#snapshot || this.#waitingNext.length > 0
-    if (isDirty || this.#owner.log.lastSeq > this.#reservedSeq) this.#schedule()
+    const isDirty = !this.#next.isEmpty || this.#waitingNext.length > 0
+    if (isDirty || !this.#next.isReserved(lastSeq)) this.#schedule()
     this.#tell(waiting)
   }
 
-  #onFailed(write: JournalWrite, error: unknown): void {
+  #onFailed(begun: BegunWrite, error: unknown): void {
+    this.#next.failed(begun)
     if (this.#state === 'stopped') return
-    this.#events = [...(write.events ?? []), ...this.#events]
-    this.#taken = [...(write.taken ?? []), ...this.#taken]
-    this.#stateDue ||= write.state !== undefined
-    this.#snapshot ??= write.snapshot
     this.#state = 'failing'
     const tries = (this.#retry?.tries ?? 0) + 1
     this.#retry = { tries, timer: this.#parts.retryAfter(delayAfter(tries, RETRY), () => this.#write()) }
@@ -433,9 +386,7 @@ export class JournalWriter implements LogJournal {
     for (const { done } of waiting) done?.(refusal)
   }
 
-  /** What is durable, and what needs not be, up to the numbers that are reserved. */
   #show(lastSeq: number): void {
-    const through = this.#openFrom === undefined ? lastSeq : this.#openFrom - 1
-    this.#owner.log.show(Math.min(through, this.#reservedSeq))
+    this.#owner.log.show(this.#next.shownThrough(lastSeq))
   }
 }
