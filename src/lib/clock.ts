@@ -1,5 +1,7 @@
 /** The longest delay that `setTimeout` takes; beyond it Node fires at once. */
 const MAX_DELAY_MS = 2 ** 31 - 1
+/** A timer that is late by more was held up with the whole process: stopped, starved, or at work on something else. */
+const HELD_UP_MS = 100
 
 export interface Timer {
   cancel(): void
@@ -19,20 +21,33 @@ export interface Clock {
 }
 
 /**
- * A one-shot timer for delays of any length, `Infinity` included (it never fires). It does not keep the process alive.
+ * A one-shot timer for delays of any length, `Infinity` included (it never fires). It does not keep the process alive. When the process was
+ * held up, what came in meanwhile is heard first: whoever waits for an answer that is there does not give up.
  * @param delayMs milliseconds; negative and NaN count as 0
  */
 export function startLongTimer(delayMs: number, run: () => void): Timer {
   let remainingMs = delayMs > 0 ? delayMs : 0
+  let dueAt = 0
   let handle: NodeJS.Timeout | undefined
+  let heard: NodeJS.Immediate | undefined
+  const fire = () => {
+    if (performance.now() - dueAt > HELD_UP_MS) heard = setImmediate(run)
+    else run()
+  }
   const arm = () => {
     const stepMs = Math.min(remainingMs, MAX_DELAY_MS)
     remainingMs -= stepMs
-    handle = setTimeout(remainingMs > 0 ? arm : run, stepMs)
+    dueAt = performance.now() + stepMs
+    handle = setTimeout(remainingMs > 0 ? arm : fire, stepMs)
     handle.unref()
   }
   if (remainingMs !== Infinity) arm()
-  return { cancel: () => clearTimeout(handle) }
+  return {
+    cancel() {
+      clearTimeout(handle)
+      clearImmediate(heard)
+    },
+  }
 }
 
 export const systemClock: Clock = {

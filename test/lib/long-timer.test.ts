@@ -1,3 +1,4 @@
+import { MessageChannel } from 'node:worker_threads'
 import { Clock } from 'clock-mock'
 import t, { type Test } from 'tap'
 import { startLongTimer } from '../../src/lib/clock.js'
@@ -86,4 +87,28 @@ t.test('it does not keep the process alive', async (t) => {
   const ordinary = setTimeout(() => {}, 1000)
   t.equal(timers(), before + 1, 'as an ordinary one does')
   clearTimeout(ordinary)
+})
+
+/** Keeps the process from doing anything else, as a stop or a busy machine does. */
+function holdUp(ms: number): void {
+  for (const until = performance.now() + ms; performance.now() < until; );
+}
+
+t.test('a process that was held up hears what came meanwhile before it gives up', async (t) => {
+  const { port1, port2 } = new MessageChannel()
+  t.teardown(() => port1.close())
+  const told: string[] = []
+  const heard = new Promise<void>((resolve) => {
+    port1.once('message', () => {
+      told.push('the answer')
+      late.cancel()
+      resolve()
+    })
+  })
+  const late = startLongTimer(20, () => told.push('too late'))
+  const other = new Promise<void>((resolve) => startLongTimer(20, () => resolve()))
+  port2.postMessage('the answer')
+  holdUp(500)
+  await Promise.all([heard, other])
+  t.same(told, ['the answer'])
 })

@@ -1,4 +1,5 @@
 import { performance } from 'node:perf_hooks'
+import { startLongTimer, type Timer } from '../../lib/clock.js'
 
 export interface LeaseEvents {
   /** @param leftMs until it is frozen */
@@ -14,7 +15,7 @@ export class Lease {
   readonly #on: LeaseEvents
   #safeUntil = 0
   #isFrozen = false
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
 
   constructor(leaseMs: number, on: LeaseEvents) {
     this.#safeMs = leaseMs - leaseMs / 4
@@ -28,14 +29,14 @@ export class Lease {
   /** @param since when it was asked for: nobody knows when it was done. @returns whether it is safe now */
   renew(since: number): boolean {
     this.#safeUntil = since + this.#safeMs
-    clearTimeout(this.#timer)
+    this.#timer?.cancel()
     const left = this.#safeUntil - performance.now()
     // as old as that it tells nothing of now
     if (left <= 0) {
       this.#freeze()
       return false
     }
-    this.#timer = setTimeout(() => this.#freeze(), left).unref()
+    this.#timer = startLongTimer(left, () => this.#freeze())
     this.#on.onRenewed(left)
     if (this.#isFrozen) {
       this.#isFrozen = false
@@ -45,7 +46,7 @@ export class Lease {
   }
 
   stop(): void {
-    clearTimeout(this.#timer)
+    this.#timer?.cancel()
   }
 
   #freeze(): void {

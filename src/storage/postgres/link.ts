@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { startLongTimer } from '../../lib/clock.js'
 import type { Client } from './driver.js'
 import { checkUrl, failureOf } from './failures.js'
 import { NamedStatements, Pipeline, type Row, type Statement } from './pipeline.js'
@@ -129,7 +130,7 @@ export class Link {
       this.#named,
     )
     // a reply that never comes is no reason to wait for ever
-    const timer = setTimeout(() => this.destroy(), this.#replyTimeoutMs)
+    const timer = startLongTimer(this.#replyTimeoutMs, () => this.destroy())
     const over = () => {
       this.#underWay = undefined
     }
@@ -138,7 +139,7 @@ export class Link {
     try {
       return await pipeline.done
     } finally {
-      clearTimeout(timer)
+      timer.cancel()
     }
   }
 

@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { startLongTimer } from '../../lib/clock.js'
 import type { Listeners } from '../../lib/listeners.js'
 import type { ClusterEvents, ClusterNode, NodeAnnouncement, Taken } from '../cluster.js'
 import { enter } from './entering.js'
@@ -217,7 +218,7 @@ export class Member {
 
   async #connect(): Promise<Link> {
     const link = await Link.open({ ...this.#options, connectTimeoutMs: this.#leaseMs / 3 })
-    const cut = setTimeout(() => link.destroy(), this.#leaseMs / 3)
+    const cut = startLongTimer(this.#leaseMs / 3, () => link.destroy())
     try {
       await link.client.query(`${KEEP_ALIVE}; LISTEN "${channelOf(this.#options.schema)}"`)
       // who has the row goes on, with or without it: by it a single process sees that somebody is there
@@ -227,7 +228,7 @@ export class Member {
       link.destroy()
       throw error
     } finally {
-      clearTimeout(cut)
+      cut.cancel()
     }
   }
 
@@ -259,7 +260,7 @@ export class Member {
   async #beat(): Promise<boolean> {
     this.#beatAgain = false
     const since = performance.now()
-    const cut = setTimeout(() => this.#link?.destroy(), this.#leaseMs / 3)
+    const cut = startLongTimer(this.#leaseMs / 3, () => this.#link?.destroy())
     try {
       if (!this.#link || this.#link.isLost) {
         const link = await this.#connect()
@@ -290,7 +291,7 @@ export class Member {
       this.#link?.destroy()
       return false
     } finally {
-      clearTimeout(cut)
+      cut.cancel()
     }
   }
 
