@@ -45,8 +45,11 @@ export class Attempts {
     this.#away ??= new Set()
   }
 
-  /** @returns undefined when it was not made, as this process is ending; 'unwanted' when the target is gone */
-  async make(delivery: Delivery): Promise<Tried | 'unwanted' | undefined> {
+  /**
+   * @param isWithdrawn asked last before it is sent: what waits for its turn may wait for long
+   * @returns undefined when it was not made, as this process is ending; 'unwanted' when the target is gone, or it is withdrawn
+   */
+  async make(delivery: Delivery, isWithdrawn: () => boolean): Promise<Tried | 'unwanted' | undefined> {
     const { clock, gone, slots, standstill, signal } = this.#options
     const { id, target } = delivery
     const unwritten = () => timed(clock, () => ({ error: 'unwritten' }))
@@ -65,6 +68,7 @@ export class Attempts {
       if (standstill?.stands) await standstill.passed(signal)
       // meanwhile it may have been called off, of which `post` would hear no more
       if (signal.aborted) return undefined
+      if (isWithdrawn()) return 'unwanted'
       const outcome = await timed(clock, () => post(target, written, clock, signal))
       if (AWAY.has(outcome.error)) this.#away?.add(receiver)
       // before the next one may ask

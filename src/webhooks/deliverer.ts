@@ -349,7 +349,7 @@ export class WebhookDeliverer {
     const { target } = delivery
     for (let attempt = 1; ; attempt++) {
       if (lane.isWithdrawn(delivery)) return true
-      const outcome = await this.#attempts.make(delivery)
+      const outcome = await this.#attempts.make(delivery, () => lane.isWithdrawn(delivery))
       if (outcome === 'unwanted') return true
       if (outcome) {
         this.#record(laneId, delivery, attempt, outcome)
@@ -361,6 +361,8 @@ export class WebhookDeliverer {
         return true
       }
       this.counts.failedAttempts++
+      // while it was under way: what comes after it does not wait either
+      if (lane.isWithdrawn(delivery)) return true
       const isLast = attempt >= target.attempts || saysGone(target, status) || FINAL.has(error)
       if (!isLast || error === 'stopped') {
         if (await this.#pause(lane, delayAfter(attempt, { firstMs: target.retryDelayMs }), outcome ?? {})) continue

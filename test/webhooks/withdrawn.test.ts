@@ -1,0 +1,49 @@
+import type { ServerResponse } from 'node:http'
+import t, { type Test } from 'tap'
+import { until } from '../fixtures/build.js'
+import { type DeliveryWorldOptions, deliveryWorld } from '../fixtures/delivery-world.js'
+
+/** A receiver that keeps its first request waiting, and answers the others. */
+async function slowWorld(t: Test, options: DeliveryWorldOptions = {}) {
+  const world = await deliveryWorld(t, options)
+  const { sink } = world
+  let first: ServerResponse | undefined
+  sink.answer = (_received, response) => {
+    if (!first) first = response
+    else response.writeHead(204).end()
+  }
+  return {
+    ...world,
+    underWay: () => until(() => first !== undefined, 'an attempt'),
+    /** That it is to come again in an hour. */
+    fail: () => void first!.writeHead(503, { 'retry-after': '3600' }).end(),
+    answer: () => void first!.writeHead(204).end(),
+    received: () => sink.received.map(({ headers }) => headers['webhook-id']),
+  }
+}
+
+t.test('what is withdrawn while an attempt of it is under way that fails holds up nothing after it', async (t) => {
+  const { deliverer, send, underWay, fail, received, idle } = await slowWorld(t)
+  const first = send()
+  await underWay()
+  const second = send()
+  deliverer.withdraw('lane', first)
+  fail()
+  await idle()
+  t.same(received(), [first, second], 'no time has passed')
+  t.match(deliverer.counts, { delivered: 1, lost: 0 })
+})
+
+t.test('what is withdrawn while it waits for a connection is not sent', async (t) => {
+  const { deliverer, send, underWay, answer, received, idle } = await slowWorld(t, { connections: { perTarget: 1 } })
+  const first = send()
+  await underWay()
+  const withdrawn = send('another')
+  // it is its turn by then
+  await new Promise(setImmediate)
+  deliverer.withdraw('another', withdrawn)
+  const last = send('another')
+  answer()
+  await idle()
+  t.same(received(), [first, last])
+})
