@@ -223,9 +223,9 @@ export class WebhookDeliverer {
   #takeBack(laneId: string, delivery: Delivery): void {
     const lane = this.#lanes.get(laneId)
     const here = lane?.find(delivery.id)
-    if (here && lane!.isMaking(here)) return
-    if (here) lane!.withdraw(here)
-    this.#settle(laneId, delivery.id)
+    const isUnderWay = here !== undefined && lane!.isMaking(here)
+    if (here) lane!.withdraw(here, isUnderWay)
+    if (!isUnderWay) this.#settle(laneId, delivery.id)
   }
 
   /** Whether a target has answered that nothing is to be sent to it any more, to this process or one before. */
@@ -308,8 +308,7 @@ export class WebhookDeliverer {
       const isOver = await this.#finish(laneId, lane, next)
       lane.isAtWork = false
       if (!isOver) break
-      // another one may have come under the same id since
-      if (!lane.isWithdrawn(next)) this.#settle(laneId, next.id)
+      if (lane.isKept(next)) this.#settle(laneId, next.id)
       this.#waiting.leave(next.target)
       lane.waiting.shift()
     }

@@ -12,6 +12,8 @@ export class Lane {
   /** What the lane is held up by, when it waits between two attempts or for another process. */
   pause: { timer: Timer; go(): void } | undefined
   readonly #withdrawn = new WeakSet<Delivery>()
+  /** Of those: kept until the attempt that is under way is over. */
+  readonly #stillKept = new WeakSet<Delivery>()
 
   /** One that is to be made. */
   find(id: string): Delivery | undefined {
@@ -38,16 +40,26 @@ export class Lane {
     this.waiting.splice(Math.max(place, this.isAtWork ? 1 : 0), 0, delivery)
   }
 
-  /** It is not made any more; what comes after it does not wait for it. @returns false when it was withdrawn before */
-  withdraw(delivery: Delivery): boolean {
+  /**
+   * It is not made any more; what comes after it does not wait for it.
+   * @param staysKept until an attempt of it is over that is under way
+   * @returns false when it was withdrawn before
+   */
+  withdraw(delivery: Delivery, staysKept = false): boolean {
     if (this.#withdrawn.has(delivery)) return false
     this.#withdrawn.add(delivery)
+    if (staysKept) this.#stillKept.add(delivery)
     if (delivery === this.waiting[0]) this.pause?.go()
     return true
   }
 
   isWithdrawn(delivery: Delivery): boolean {
     return this.#withdrawn.has(delivery)
+  }
+
+  /** Whether the outbox has it for this lane: under the id of one that is kept no more another one may have come since. */
+  isKept(delivery: Delivery): boolean {
+    return !this.#withdrawn.has(delivery) || this.#stillKept.has(delivery)
   }
 
   /** Takes out what is given up where too many wait. The first one is under way and stays. */

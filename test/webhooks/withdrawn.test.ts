@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
+import { createMemoryDeliveryOutbox } from '../../src/storage/memory/delivery-outbox.js'
 import { until } from '../fixtures/build.js'
 import { type DeliveryWorldOptions, deliveryWorld } from '../fixtures/delivery-world.js'
 
@@ -46,4 +47,20 @@ t.test('what is withdrawn while it waits for a connection is not sent', async (t
   answer()
   await idle()
   t.same(received(), [first, last])
+})
+
+t.test('what comes to nothing while an attempt of it is under way that fails is not attempted again', async (t) => {
+  const outbox = createMemoryDeliveryOutbox()
+  const { deliverer, delivery, send, underWay, fail, received, idle } = await slowWorld(t, { outbox })
+  const nothing = delivery()
+  const prepared = deliverer.prepare('lane', nothing)
+  prepared.send()
+  await underWay()
+  prepared.withdraw()
+  t.equal((await outbox.list()).length, 1, 'it is kept until that attempt is over')
+  const next = send()
+  fail()
+  await idle()
+  t.same(received(), [nothing.id, next])
+  t.same(await outbox.list(), [])
 })
