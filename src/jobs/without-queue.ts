@@ -12,7 +12,10 @@ export async function noteRemoval(adapter: QueueAdapter, { id: sessionId, jobId 
   for (;;) {
     const record = await getJob(adapter, jobId)
     if (!record || record.info.sessionId !== sessionId || isTerminal(record.info.status)) return
-    const notes = { ...record.info.notes, removed: sessionId }
+    const { notes: before } = record.info
+    // that of an attempt which is over, and the next one has none yet
+    if (before?.sessions?.includes(sessionId)) return
+    const notes = { ...before, removed: sessionId }
     if (await adapter.update(jobId, { notes }, expectedOf(record))) return
   }
 }

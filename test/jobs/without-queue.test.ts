@@ -122,3 +122,21 @@ for (const left of ['parked', 'running, as a crash leaves one whose session alon
     t.match(await third.read(`/jobs/${id}`), { status: 'canceled', attempt: 1, sessionId })
     t.same(third.told(), ['job_completed'])
   })
+
+t.test('the removal of the session of an earlier attempt where there is no queue cancels no job', async (t) => {
+  const clock = new VirtualClock()
+  const storage = createMemoryStorage({ now: () => clock.now() })
+  const first = await start(t, storage, { sessionTokenLimit: 1 }, clock)
+  const { id } = (await first.call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt: 'hello' }, attempts: 2 })).json
+  await until(async () => (await first.read(`/jobs/${id}`)).attempt === 2, 'the end of the first attempt')
+  const { sessionId } = await first.read(`/jobs/${id}`)
+  await first.worker.close()
+  const second = await start(t, storage, undefined, clock)
+  t.match(await second.call('DELETE', `/sessions/${sessionId}`), { status: 200 })
+  await second.worker.close()
+  await clock.advance(HOUR)
+  t.match(await storage.queue.claimNext(), { info: { id, sessionId } }, 'by a process that dies with it')
+  const third = await start(t, storage, {}, clock)
+  await until(async () => (await third.read(`/jobs/${id}`)).finishedAt, 'the end of the job')
+  t.match(await third.read(`/jobs/${id}`), { status: 'succeeded', attempt: 2 })
+})
