@@ -231,7 +231,9 @@ export class ProfileCatalog {
     const { info } = found
     const row = this.agentOf(info)
     const config =
-      info.configDir && row && !leadsElsewhere(info) ? await this.#snapshots.read(info.configDir, row) : emptySnapshot()
+      info.configDir && row && problemOf(found) === undefined
+        ? await this.#snapshots.read(info.configDir, row)
+        : emptySnapshot()
     return { profile: this.#shown(found), config }
   }
 
@@ -301,8 +303,8 @@ export class ProfileCatalog {
     const { info } = profile
     const agentRow = this.agentOf(info)
     if (!agentRow) return config
-    usable(profile)
-    if (leadsElsewhere(info)) throw cannotRun(info, LEADS_ELSEWHERE)
+    const problem = problemOf(profile)
+    if (problem !== undefined) throw cannotRun(info, problem)
     return pinConfigDir(config, info, { agentRow, env: this.#env, home: homedir() })
   }
 
@@ -354,13 +356,19 @@ function assertVisible(name: string, principal: Principal): void {
   if (!visible(principal, name)) throw new GatewayError('SG_ERR_PROFILE_FORBIDDEN')
 }
 
-function usable(profile: ResolvedProfile & Partial<Pick<ManagedProfile, 'problem'>>): ResolvedProfile {
+type MayBeBroken = ResolvedProfile & Partial<Pick<ManagedProfile, 'problem'>>
+
+function usable(profile: MayBeBroken): ResolvedProfile {
   if (profile.problem === undefined) return profile
   throw cannotRun(profile.info, profile.problem)
 }
 
 const cannotRun = ({ name }: ProfileInfo, why: string) =>
   startError(`Profile ${JSON.stringify(name)} cannot run: ${why}`)
+
+/** Why nothing of its directory is to be used: of a managed one whatever it leads to by now, too. */
+const problemOf = ({ info, problem }: MayBeBroken): string | undefined =>
+  problem ?? (leadsElsewhere(info) ? LEADS_ELSEWHERE : undefined)
 
 /** A managed profile has the real path of its directory: where a link stands in it by now, whatever that leads to was never allowed. */
 const leadsElsewhere = ({ managed, configDir }: ProfileInfo) =>

@@ -239,6 +239,19 @@ t.test('no agent is asked anything in a directory that is no longer allowed', as
   t.throws(() => profiles.pin({ cwd: '/' }, profiles.get('outside')!), refusal('SG_ERR_ENGINE_START', /outside/))
 })
 
+t.test('nor does anybody see what is in one', async (t) => {
+  const memory = () => ({ 'CLAUDE.md': 'what it says' })
+  const dir = t.testdir({ roots: { inside: memory() }, outside: memory() })
+  const [inside, outside] = [join(dir, 'roots', 'inside'), join(dir, 'outside')]
+  const store = await seeded({ name: 'inside', configDir: inside }, { name: 'outside', configDir: outside })
+  const catalog = await buildCatalog({ store, allowedConfigDirRoots: [join(dir, 'roots')] })
+  t.match((await catalog.describe('inside', UNLIMITED)).config, { memory: { preview: 'what it says' } })
+  t.match(await catalog.describe('outside', UNLIMITED), {
+    profile: { configDir: outside },
+    config: { hasUserMemory: false, memory: undefined },
+  })
+})
+
 t.test(
   'a stored default of bypassPermissions does not keep the others from being used once that mode is disabled',
   async (t) => {
