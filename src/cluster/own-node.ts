@@ -184,8 +184,6 @@ export class OwnNode implements Cluster {
   }
 
   async #settle(target: Target, place: Place): Promise<'here' | ClusterNode> {
-    // a node that runs none only noted something of it
-    if ('job' in target && place.owner?.slots === 0) return 'here'
     if (place.owner) return (await this.#leftTo(target, place)) ?? this.#at(target, place.owner)
     // while it is queued or over, every node says the same of it
     if ('job' in target) return 'here'

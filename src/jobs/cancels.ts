@@ -97,9 +97,7 @@ export class Cancels {
     { info: { id, status, sessionId } }: JobRecord,
     removed: string | undefined,
   ): Promise<boolean> {
-    const at = (await cluster.placeOfJob(id))?.owner
-    // a node without a queue that noted something of it goes on with nothing
-    const owner = at && at.slots > 0 ? at : undefined
+    const { owner } = (await cluster.placeOfJob(id)) ?? {}
     if (owner && owner.n !== cluster.n) throw new JobElsewhere(id, owner)
     if (!owner && status === 'parked' && sessionId !== undefined) {
       const place = await cluster.placeOfSession(sessionId)

@@ -8,6 +8,7 @@ import { JobChanges } from './tables/job-changes.js'
 import { jobPlans, type KnownJobs } from './tables/jobs.js'
 import { listed } from './tables/listed-sessions.js'
 import { notificationPlans } from './tables/notifications.js'
+import { NOBODY } from './tables/riding.js'
 import { Appends, besides, journalPlans, type KnownSession } from './tables/sessions.js'
 import {
   channelPlans,
@@ -115,7 +116,7 @@ export class Batch {
       const plan = (plans[name] as (...args: unknown[]) => Plan)(...args)
       if (plan.change) {
         if (!changes?.add(plan.change)) {
-          changes = new JobChanges(self.n)
+          changes = new JobChanges(self.runsNoJobs ? NOBODY : self.n)
           changes.add(plan.change)
           this.#steps.push({ of: changes, statement: undefined })
         }

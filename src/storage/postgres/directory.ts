@@ -102,7 +102,7 @@ export class PostgresCluster implements ClusterStorage {
     })
     this.#member = member
     try {
-      const self = { n: member.n, isOneOfMany: true }
+      const self = { n: member.n, isOneOfMany: true, runsNoJobs: node.slots === 0 }
       const database = await PostgresDatabase.open(options, self, this.#onUnreachable, (error) =>
         member.lose(error.code === 'STORAGE_FORGOTTEN' ? error : undefined),
       )

@@ -24,6 +24,8 @@ export interface Self {
   readonly n: number
   /** It shares the schema with others: what it has is told from what they have. */
   readonly isOneOfMany: boolean
+  /** One of many that goes on with no job: what it changes of one that is under way makes it nobody's, for those that do. */
+  readonly runsNoJobs?: boolean
 }
 
 /** Those that need to know nothing but what they are given. */

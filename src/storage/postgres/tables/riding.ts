@@ -4,7 +4,7 @@ import type { Statement } from '../pipeline.js'
 import { statement } from '../plan.js'
 import { integerArray, textArray } from '../values.js'
 
-/** Whose notifications and counts are. */
+/** Whose notifications and counts are, and jobs that wait for a node that goes on with them. */
 export const NOBODY = 0
 
 const THERE = '($1::text IS NULL OR EXISTS (SELECT FROM @sessions WHERE id = $1))'
