@@ -89,9 +89,10 @@ export class SessionRegistry {
       onMissed: async (left) => this.shared?.onMissed(left),
       isElsewhere: options.sharing && ((id) => this.shared!.isElsewhere(id)),
     })
-    this.#removals = new Removals({ ...shared, sleep: this.#sleep, listeners: this.#listeners })
+    const withArchive = { ...shared, archive: this.#archive, sleep: this.#sleep }
+    this.#removals = new Removals({ ...withArchive, listeners: this.#listeners })
     const { sharing } = options
-    this.shared = sharing && new SharedSessions({ ...shared, archive: this.#archive, sleep: this.#sleep, sharing })
+    this.shared = sharing && new SharedSessions({ ...withArchive, sharing })
     this.#pages = new SessionPages(this.#table, this.#archive, options)
     executions.serve(this.#sleep, this.#keeping.atRest && ((executionId) => this.#sessionOf(executionId)))
     this.engines = new Engines({ ...shared, sleep: this.#sleep })
@@ -156,7 +157,7 @@ export class SessionRegistry {
   /** A session as it is now; one that another process has, as it was last written. */
   async get(id: string): Promise<SessionInfo | undefined> {
     const entry = this.#table.get(id) ?? (await this.#archive.find(id))
-    if (entry || !this.shared) return entry && infoOf(entry)
+    if (entry || !this.shared || this.#archive.isHidden(id)) return entry && infoOf(entry)
     const left = await this.#keeping.get(id)
     return left && { ...left.state.info, lastSeq: left.lastSeq }
   }

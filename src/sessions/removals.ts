@@ -3,6 +3,7 @@ import type { SessionClosedReason } from '../../schemas/events.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError } from '../errors.js'
 import type { Listeners } from '../lib/listeners.js'
+import type { Archive } from './kept/archive.js'
 import type { Keeping } from './kept/keeping.js'
 import type { Sleep } from './life/sleep.js'
 import type { RegistryEvents, RegistryOptions } from './registry-options.js'
@@ -12,6 +13,7 @@ import type { Telling } from './telling.js'
 
 interface RemovalsParts
   extends Pick<RegistryOptions, 'clock' | 'dispatcher' | 'executions' | 'sessionRetentionMs' | 'onClosing'> {
+  archive: Pick<Archive, 'hide' | 'unhide'>
   keeping: Keeping
   listeners: Listeners<RegistryEvents>
   sleep: Sleep
@@ -39,10 +41,20 @@ export class Removals {
     if (session.ended) session.clients.disconnectAll(CLOSE.sessionRemoved)
     // ended before it is taken out, so that its last events find it; taken out before anything is waited for
     const ending = session.close(reason)
+    this.#hideUntilGone(session)
     this.remove(id)
     await ending
     // no client is shown more of it
     return session.info(session.log.headSeq)
+  }
+
+  /** The journal may have it for a moment still: whoever asks for it then must not take it up, to be removed and told of again. */
+  #hideUntilGone(session: Session): void {
+    const { archive, keeping } = this.#parts
+    if (!keeping.hasAll) return
+    archive.hide(session.id)
+    const unhide = () => archive.unhide(session.id)
+    session.erase().then(unhide, unhide)
   }
 
   /** Durable before it is said. @throws SG_ERR_STORE_UNAVAILABLE; the session stays as it is then */

@@ -129,10 +129,11 @@ export class SharedSessions {
 
   /** Leaves a session to the node that asks for it next. @returns false when something is done with it here */
   async leave(id: string): Promise<boolean> {
-    const { table, clock } = this.#parts
+    const { table, clock, archive } = this.#parts
     const atRest = this.#atRest?.get(id)?.catch(() => {})
     if (atRest) await within(LEAVE_PATIENCE_MS, atRest, { clock })
-    if (this.#coming.isHeld(id)) return false
+    // what is being removed is not removed by another one, too
+    if (this.#coming.isHeld(id) || archive.isHidden(id)) return false
     if (!table.get(id)) this.#letGo(id)
     else if (!this.isForAnother(id) || !table.leave(id)) return false
     await this.#leaving.get(id)

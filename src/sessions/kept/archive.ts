@@ -61,8 +61,8 @@ export class Archive {
   /** Of sessions that could not be read or removed when they were taken up. */
   readonly #again = new Set<Timer>()
   #isStopped = false
-  /** Sessions that are on their way out, and were never said to be there. */
-  readonly #refused = new Set<string>()
+  /** Sessions that are on their way out: nobody finds them any more. */
+  readonly #hidden = new Set<string>()
   /** How many are in the journal alone, by their status; none where several processes have sessions: none of these counts all. */
   readonly counts: Record<RestStatus, number> = { closed: 0, failed: 0, idle: 0, parked: 0 }
 
@@ -257,7 +257,7 @@ export class Archive {
       throw error
     })
     const entry = table.get(id)
-    if (entry || !left || this.#refused.has(id)) return entry
+    if (entry || !left || this.isHidden(id)) return entry
     const { info } = left.state
     if (!isTerminal(info) && sharing) {
       await onMissed(left)
@@ -284,16 +284,20 @@ export class Archive {
   /** Some of them; where several processes have sessions, of all. @throws SG_ERR_STORE_UNAVAILABLE */
   async read(query: ListedQuery): ReturnType<SessionsAtRest['atRest']> {
     const { sessions, next } = await this.#parts.keeping.readListed(query, this.#parts.sharing !== undefined)
-    return { sessions: sessions.filter(({ id }) => !this.#refused.has(id)), next }
+    return { sessions: sessions.filter(({ id }) => !this.isHidden(id)), next }
   }
 
-  /** Hides one that was refused until it is gone from the journal, too. */
+  /** Hides one that was refused, or is removed, until it is gone from the journal, too. */
   hide(id: string): void {
-    this.#refused.add(id)
+    this.#hidden.add(id)
   }
 
   unhide(id: string): void {
-    this.#refused.delete(id)
+    this.#hidden.delete(id)
+  }
+
+  isHidden(id: string): boolean {
+    return this.#hidden.has(id)
   }
 
   stop(): void {
