@@ -164,7 +164,8 @@ export class Telling {
   /** What is to be told of a session's end, for the removal to keep: in case the process dies before the session has ended. */
   endingOf(session: Session, reason: SessionClosedReason): PlannedNotification | undefined {
     const { notifier } = this.#observers
-    if (!notifier || session.ended) return undefined
+    // whoever comes while it is being removed finds it gone
+    if (!notifier || session.ended || session.writer?.removed) return undefined
     const { closingSeq = 0, log } = session
     const place = {
       seq: closingSeq > log.lastSeq ? closingSeq : log.lastSeq + ENDING_AHEAD,

@@ -74,6 +74,25 @@ t.test('the end of a session that is kept is told with the place that its event 
   t.match(seen.at(-1), { type: 'session_closed', reason: 'client' })
 })
 
+t.test('the end of a session that two remove at once is told once', async (t) => {
+  const sink = await WebhookSink.start(t)
+  const seen: SessionNotification[] = []
+  const { call, worker } = await buildServer(t, {
+    storage: createMemoryStorage(),
+    notifications: { webhook: { url: sink.url }, onNotification: (one) => seen.push(one) },
+  })
+  const { id } = (await call('POST', '/sessions', { cwd: SOME_CWD })).json
+  const { registry } = worker
+  const [removed, late] = await Promise.allSettled([registry.close(id, 'client'), registry.close(id, 'client')])
+  t.match(removed, { value: { status: 'closed' } })
+  t.match(late, { reason: { code: 'SG_ERR_SESSION_NOT_FOUND' } })
+  await until(() => seen.length > 0 && sink.received.length > 0, 'word of it')
+  await worker.close()
+  t.match(seen, [{ type: 'session_closed', sessionId: id, reason: 'client' }])
+  t.match(sink.received, [{ body: { type: 'session_closed', sessionId: id } }])
+  t.equal(sink.received.length, 1)
+})
+
 t.test('a request is told in words, also when its title or its question has none', (t) => {
   const preview = (toolName: string, question: string, title?: string) =>
     previewOfRequest({
