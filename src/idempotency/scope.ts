@@ -31,10 +31,13 @@ function identityOf(principal: Principal): unknown[] {
 /** `id` or `sub` of what `authenticate` returned. */
 export function idOf(claims: unknown): string | number | undefined {
   const { id, sub } = Object(claims) as Record<string, unknown>
-  return [id, sub].find(isId)
+  return [id, sub].map(inJson).find(isId)
 }
 
 const isId = (value: unknown): value is string | number => typeof value === 'string' || typeof value === 'number'
+
+/** Databases number their rows by `bigint`, too, which JSON does not have. */
+const inJson = (value: unknown): unknown => (typeof value === 'bigint' ? `${value}n` : value)
 
 /** By `id`, `sub` or `name` of what `authenticate` returned, else by all of it. */
 export function whoOf(claims: unknown): unknown {
@@ -43,7 +46,7 @@ export function whoOf(claims: unknown): unknown {
   const named = [idOf(claims), name].find(isId)
   if (named !== undefined) return named
   try {
-    return JSON.stringify(claims)
+    return JSON.stringify(claims, (_, value) => inJson(value))
   } catch {
     return 'unnamed'
   }

@@ -142,6 +142,8 @@ t.test('callers do not share keys', async (t) => {
     ben: { id: 'ben' },
     'anna, limited': { id: 'anna', allowedProfiles: ['scripted'] },
     text: 'text',
+    'a row of a database': { id: 5n },
+    'the next row': { id: 6n, name: 'anna' },
   }
   const { call, registry } = await buildServer(t, {
     authenticate: ({ headers }: FastifyRequest) => {
@@ -152,8 +154,19 @@ t.test('callers do not share keys', async (t) => {
   const ids = new Set<string>()
   for (const caller of [...Object.keys(claims), ...Object.keys(claims)])
     ids.add((await call('POST', '/sessions', session, key('a', { 'x-caller': caller }))).json.id)
-  t.equal(ids.size, 4)
-  t.equal((await registry.list()).length, 4)
+  t.equal(ids.size, 6)
+  t.equal((await registry.list()).length, 6)
+})
+
+t.test('callers that are told apart by nothing but a bigint somewhere do not share keys', async (t) => {
+  const { call } = await buildServer(t, {
+    authenticate: ({ headers }: FastifyRequest) => ({ user: { number: BigInt(String(headers['x-caller'])) } }),
+  })
+  const create = async (caller: string) =>
+    (await call('POST', '/sessions', session, key('a', { 'x-caller': caller }))).json.id
+  const first = await create('5')
+  t.not(await create('6'), first)
+  t.equal(await create('5'), first)
 })
 
 t.test('profiles and permissions take keys, other routes do not mind them', async (t) => {
