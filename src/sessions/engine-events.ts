@@ -1,4 +1,5 @@
 import { SessionEventBody, type SessionEventOf, TurnSubtype } from '../../schemas/events.js'
+import { ENGINE_EVENT_TYPES, EVENT_TYPES } from '../engines/event-types.js'
 import type { RunnerEvent } from '../engines/runner.js'
 import { type Checker, compileSchema } from '../lib/validation.js'
 import { addUsage, countOf, nothingUsed, type SessionFacts, textOf } from './session-facts.js'
@@ -16,6 +17,14 @@ const SAYING: ReadonlySet<string> = new Set([
 
 /** Where an agent that is newer than this gateway may say a word that it does not know. */
 const WORDS: ReadonlySet<string> = new Set(['permissionMode', 'mode'])
+
+/** What an engine may say, what has no type here included; undefined: it is the gateway's to tell, or no event. */
+export function saidBy(engineSays: RunnerEvent): RunnerEvent | undefined {
+  const type: unknown = engineSays?.type
+  if (ENGINE_EVENT_TYPES.has(type)) return engineSays
+  const hasNoType = typeof type === 'string' && !Object.hasOwn(EVENT_TYPES, type)
+  return hasNoType ? { type: 'engine_event', payload: engineSays } : undefined
+}
 
 /** Of an event that has another shape than its type. */
 export interface Misshape {

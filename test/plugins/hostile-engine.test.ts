@@ -168,6 +168,28 @@ t.test('a file without a path, and work without a name, say nothing that could b
   ])
 })
 
+t.test("what an engine says that has no type here is in the log; what is the gateway's to tell is not", async (t) => {
+  const warned: unknown[] = []
+  const warn = ({ type }: { type?: unknown }) => void warned.push(type)
+  const { call, engine } = await buildServer(t, { logger: { info() {}, warn, error() {} } })
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })
+  const ours = [
+    { type: 'status_changed', status: 'failed' },
+    { type: 'session_closed', reason: 'client' },
+    { type: 5 },
+    {},
+  ]
+  for (const odd of [{ type: 'thought', words: 3 }, { type: 'toString' }, ...ours, null])
+    engine.last.host.emit(odd as never)
+  const { events } = (await call('GET', `/sessions/${json.id}/events`)).json
+  t.match(events.slice(-2), [
+    { type: 'engine_event', payload: { type: 'thought', words: 3 } },
+    { type: 'engine_event', payload: { type: 'toString' } },
+  ])
+  t.strictSame(warned, ['status_changed', 'session_closed', 5, undefined, undefined])
+  t.match((await call('GET', `/sessions/${json.id}`)).json, { status: 'running' })
+})
+
 t.test('null for what may be left out is as good as nothing', async (t) => {
   const { call, engine } = await buildServer(t)
   const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go' })

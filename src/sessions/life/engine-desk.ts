@@ -12,7 +12,7 @@ import type {
 import { type ErrorCode, GatewayError, toError } from '../../errors.js'
 import { caught } from '../../lib/caught.js'
 import { INTERRUPTED } from '../asks/deferred-executions.js'
-import { reshaped, wrongIn } from '../engine-events.js'
+import { reshaped, saidBy, wrongIn } from '../engine-events.js'
 import { takeUpChoice } from '../kept/choice.js'
 import { applyRunnerEvent, textOf } from '../session-facts.js'
 import type { SessionState } from '../session-state.js'
@@ -163,16 +163,17 @@ export class EngineDesk implements RunnerOwner {
 
   // ── what it says ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  onRunnerEvent(told: RunnerEvent): void {
+  onRunnerEvent(engineSays: RunnerEvent): void {
     const session = this.#session
     const { world, facts } = session
-    const event = told?.type === 'turn_completed' ? facts.withTotals(told) : told
-    const row = ENGINE_EVENT_TYPES.get(event?.type)
-    if (!row) {
+    const said = saidBy(engineSays)
+    if (!said) {
       const { id: sessionId } = session
-      world.logger.warn({ sessionId, type: event?.type }, 'the engine emitted an event that is not its to tell')
+      world.logger.warn({ sessionId, type: engineSays?.type }, 'the engine emitted an event that is not its to tell')
       return
     }
+    const event = said.type === 'turn_completed' ? facts.withTotals(said) : said
+    const row = ENGINE_EVENT_TYPES.get(event.type)!
     // what it does in the background may take turns of its own
     const endsTurn = event.type === 'turn_completed' && !this.#turns.isUnbegun
     try {
