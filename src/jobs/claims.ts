@@ -10,6 +10,7 @@ import type { DailyBudget } from './budgets.js'
 import type { JobCounters } from './counters.js'
 import type { DelayedJobs } from './delayed-jobs.js'
 import type { JobStore } from './job-store.js'
+import type { Recount } from './recount.js'
 import type { JobSessions } from './sessions.js'
 import { Poll, type SharedQueue } from './shared-queue.js'
 
@@ -20,6 +21,7 @@ export interface ClaimsOptions {
   sessions: JobSessions
   maxConcurrency: number
   counters: JobCounters
+  recount: Recount
   due: DelayedJobs
   budget: DailyBudget
   store: JobStore
@@ -196,14 +198,18 @@ export class Claims {
 
   /** Begins what it claims, in that order, in the places, and takes those from the list. */
   async #claim(places: Place[]): Promise<void> {
-    const { attempts, clock, due, store } = this.#options
+    const { adapter, attempts, clock, counters, due, recount, store } = this.#options
     const sessionIds = places.map(() => newId())
     const records = await store.claim(places.length, { at: clock.now(), sessionIds })
     // a write that failed alone is repeated
     await attempts.freed()
     // there may be more
     if (records.length === places.length) this.#work = true
-    else due.claimedAll()
+    else {
+      due.claimedAll()
+      // others that share the adapter have claimed some
+      if (adapter.onWork && counters.queued > records.length + due.size) recount.doubt()
+    }
     for (const [index, record] of records.entries()) {
       const sessionId = sessionIds[index]!
       // what is stored can be claimed before it was told: a submission, or the attempt before

@@ -39,6 +39,7 @@ import { jobPage } from './job-page.js'
 import { JobStore } from './job-store.js'
 import { QUEUE_DEFAULTS, type QueueServerOptions } from './options.js'
 import { handedOut, listed, patched } from './patch.js'
+import { Recount } from './recount.js'
 import { type RecoveryOptions, recover } from './recovery.js'
 import { Retention } from './retention.js'
 import type { RunLimits } from './run.js'
@@ -82,6 +83,7 @@ export class JobQueue {
   readonly #due: DelayedJobs
   readonly #budget: DailyBudget
   readonly #shared: SharedQueue | undefined
+  readonly #recount: Recount
   readonly #store: JobStore
   readonly #events: JobEvents
   readonly #attempts: Attempts
@@ -110,6 +112,11 @@ export class JobQueue {
     })
     const { cluster, homes } = options
     this.#shared = cluster && new SharedQueue({ cluster, adapter, clock, budget: this.#budget, home: homes?.node })
+    this.#recount = new Recount({
+      ...{ adapter, clock, counters: this.#counters },
+      submitting: () => this.#submissions.untold,
+      inTurn: (work) => this.#claims.inTurn(work),
+    })
     this.#store = new JobStore({
       shared: this.#shared,
       adapter,
@@ -142,6 +149,7 @@ export class JobQueue {
       ...{ clock, guard, admission: options.admission, homes },
       bound: options.maxQueuedJobs ?? QUEUE_DEFAULTS.maxQueuedJobs,
       counters: this.#counters,
+      recount: this.#recount,
       shared: this.#shared,
       store: this.#store,
       events: this.#events,
@@ -153,6 +161,7 @@ export class JobQueue {
       ...{ adapter, clock, logger, sessions, maxConcurrency: this.#maxConcurrency, standstill: options.standstill },
       ...{
         counters: this.#counters,
+        recount: this.#recount,
         due: this.#due,
         budget: this.#budget,
         store: this.#store,
@@ -190,7 +199,10 @@ export class JobQueue {
     await this.#retention?.start()
     await this.#recover(this.#shared && {})
     if (this.#shared) this.#hearOthers(this.#shared)
-    const unsubscribe = await adapter.onWork?.(() => this.#claims.wake())
+    const unsubscribe = await adapter.onWork?.(() => {
+      this.#recount.doubt()
+      this.#claims.wake()
+    })
     if (unsubscribe) this.#unsubscribe.push(unsubscribe)
     this.#onStarted()
     if (!this.#draining) this.#claims.open()
@@ -315,6 +327,7 @@ export class JobQueue {
   /** Counts are of the jobs that the caller may see; the budget is everybody's. */
   async stats(principal: Principal = UNLIMITED): Promise<QueueStats> {
     const { sessionTokenLimit, dailyTokenLimit } = this.#options
+    if (!this.#shared) await this.#recount.settle()
     const counts = this.#shared ? await this.#shared.visibleTo(principal) : this.#counters.visibleTo(principal)
     const { exhausted, resumesAt, used } = this.#budget
     return {

@@ -1,11 +1,13 @@
 import { GatewayError } from '../errors.js'
 import type { JobCounters } from './counters.js'
+import type { Recount } from './recount.js'
 import type { SharedQueue } from './shared-queue.js'
 
 interface RoomOptions {
   /** How many jobs may be queued. */
   bound: number
   counters: JobCounters
+  recount: Recount
   /** Present when several nodes share the queue. */
   shared: SharedQueue | undefined
   /** On their way into the queue. */
@@ -29,8 +31,8 @@ export class Room {
   }
 
   async countAnew(): Promise<void> {
-    const { shared, submitting } = this.#options
-    await shared?.recountAll(submitting.values())
+    const { recount, shared, submitting } = this.#options
+    await (shared ? shared.recountAll(submitting.values()) : recount.settle())
   }
 
   /** @throws SG_ERR_TOO_MANY */

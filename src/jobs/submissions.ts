@@ -19,6 +19,7 @@ import { newJob } from './job.js'
 import type { JobEvents } from './job-events.js'
 import type { JobStore } from './job-store.js'
 import { handedOut } from './patch.js'
+import type { Recount } from './recount.js'
 import { ofSession } from './refusals.js'
 import { Room } from './room.js'
 import type { SharedQueue } from './shared-queue.js'
@@ -32,6 +33,7 @@ interface SubmissionsParts {
   /** How many jobs may be queued. */
   bound: number
   counters: JobCounters
+  recount: Recount
   /** Present when several nodes share the queue. */
   shared: SharedQueue | undefined
   store: JobStore
@@ -60,8 +62,8 @@ export class Submissions {
 
   constructor(parts: SubmissionsParts) {
     this.#parts = parts
-    const { bound, counters, shared } = parts
-    this.#room = new Room({ bound, counters, shared, submitting: this.untold })
+    const { bound, counters, recount, shared } = parts
+    this.#room = new Room({ bound, counters, recount, shared, submitting: this.untold })
   }
 
   /** As `JobQueue.submit`. */

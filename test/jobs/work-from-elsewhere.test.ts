@@ -1,0 +1,70 @@
+import t, { type Test } from 'tap'
+import { newJob } from '../../src/jobs/job.js'
+import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
+import { jobRequest, jobWorld, settle } from '../fixtures/job-world.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
+
+/** A queue whose adapter others use, too. @param counts whether it counts jobs by itself */
+async function build(t: Test, { counts, maxQueuedJobs }: { counts: boolean; maxQueuedJobs?: number }) {
+  const clock = new VirtualClock()
+  const { add, claimNext, get, list, update, prune, addDailyTokens, dailyTokens, ...more } = createMemoryQueueAdapter({
+    now: () => clock.now(),
+  })
+  let tell = () => {}
+  const onWork = (listener: () => void) => {
+    tell = listener
+    return () => {}
+  }
+  const plain = { add, claimNext, get, list, update, prune, addDailyTokens, dailyTokens, onWork }
+  const adapter = counts ? { ...plain, counts: more.counts!, delayed: more.delayed! } : plain
+  const world = await jobWorld(t, { clock, adapter, ...(maxQueuedJobs && { maxQueuedJobs }) })
+  let jobs = 0
+  const addElsewhere = async () => {
+    const given = { id: `${++jobs}`, now: clock.now(), profile: 'one', generation: 'g1', cwd: '/' }
+    await add({ info: newJob(jobRequest(), given), request: jobRequest() })
+    tell()
+    await settle()
+  }
+  return { ...world, addElsewhere, claimElsewhere: claimNext }
+}
+
+for (const counts of [true, false]) {
+  const name = counts ? 'an adapter that counts' : 'an adapter that is to be counted'
+
+  t.test(
+    `${name}: jobs that another process added are counted while they wait and no more once they run`,
+    async (t) => {
+      const { queue, sessions, clock, addElsewhere } = await build(t, { counts })
+      await addElsewhere()
+      t.match(await queue.stats(), { queued: 0, running: 1 })
+      await addElsewhere()
+      await addElsewhere()
+      await clock.advance(1_000)
+      t.match(await queue.stats(), { queued: 2, running: 1 })
+      for (const queued of [1, 0]) {
+        sessions.last.complete()
+        await settle(8)
+        t.match(await queue.stats(), { queued, running: 1 })
+      }
+    },
+  )
+
+  t.test(`${name}: jobs that another process has claimed leave their places in the queue`, async (t) => {
+    const { queue, sessions, clock, claimElsewhere } = await build(t, { counts, maxQueuedJobs: 2 })
+    await queue.submit(jobRequest())
+    await settle()
+    await queue.submit(jobRequest())
+    await queue.submit(jobRequest())
+    await t.rejects(queue.submit(jobRequest()), { code: 'SG_ERR_TOO_MANY' })
+    t.ok(await claimElsewhere())
+    t.ok(await claimElsewhere())
+    sessions.last.complete()
+    await settle(8)
+    await clock.advance(1_000)
+    t.match(await queue.stats(), { queued: 0, running: 0 })
+    await queue.submit(jobRequest())
+    await settle()
+    await queue.submit(jobRequest())
+    t.match(await queue.stats(), { queued: 1, running: 1 })
+  })
+}
