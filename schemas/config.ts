@@ -1,11 +1,12 @@
-import { type SchemaOptions, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { Origin, strict } from './common.js'
+import { Agent } from './config-agents.js'
 import { clusterSection as cluster } from './config-cluster.js'
 import { consoleSection as console } from './config-console.js'
-import { Count, Flag, Ms, PATH_MARK, Path, Secret, SecretRecord, SecretUrl, Section } from './config-parts.js'
+import { Count, Flag, Ms, Path, Secret, SecretRecord, SecretUrl, Section, VariableName } from './config-parts.js'
 import { storage } from './config-storage.js'
 import { NotificationType } from './notifications.js'
-import { ProfileOptions, VARIABLE_NAME_PATTERN } from './profiles.js'
+import { ProfileOptions } from './profiles.js'
 
 /*
  * `gateway.json`, in the form it has after it was read: `${NAME}` replaced, secrets fetched, paths absolute. What the file itself may
@@ -72,30 +73,6 @@ const Profile = Type.Object(
   },
   strict,
 )
-
-const VariableName = (options: SchemaOptions) => Type.String({ pattern: VARIABLE_NAME_PATTERN, ...options })
-
-const Agent = Section({
-  name: Type.String({ minLength: 1, description: 'A new name, or a built-in agent of which fields are replaced.' }),
-  command: Type.Optional(
-    Path({ [PATH_MARK]: 'command', description: 'Executable; looked up in PATH unless it contains a slash.' }),
-  ),
-  args: Type.Optional(Type.Array(Type.String())),
-  env: Type.Optional(SecretRecord({ description: 'Added to the environment of the agent.' })),
-  configDirEnv: Type.Optional(Type.String({ minLength: 1, description: 'Variable that names its config directory.' })),
-  modes: Type.Optional(
-    Type.Record(Type.String(), Type.String(), { description: 'permissionMode to the name the agent has for it.' }),
-  ),
-  auth: Type.Optional(
-    Section(
-      {
-        method: Type.String({ minLength: 1, description: "The agent's own name of a way to log in." }),
-        apiKeyEnv: Type.Optional(VariableName({ description: 'Variable that holds the key it takes; never the key.' })),
-      },
-      { description: 'How it logs in, when it asks for that.' },
-    ),
-  ),
-})
 
 const managedProfiles = Section(
   {

@@ -2,6 +2,7 @@ import { type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { Dictionary, JsonObject, Milliseconds, strict } from '../schemas/common.js'
 import { GatewayConfig } from '../schemas/config.js'
 import { NotificationType } from '../schemas/notifications.js'
+import { CLI_PERMISSION_MODES } from '../schemas/permissions.js'
 import { type Checker, compileSchema } from './lib/validation.js'
 
 const Fn = Type.Function([], Type.Any())
@@ -31,7 +32,8 @@ const DeferredTool = Section({
 const Agent = Section({
   name: Text,
   ...optional({
-    ...{ command: Text, args: Type.Array(Type.String()), env: Headers, configDirEnv: Text, modes: Headers },
+    ...{ command: Text, args: Type.Array(Type.String()), env: Headers, configDirEnv: Text },
+    modes: Section(optional(Object.fromEntries(CLI_PERMISSION_MODES.map((mode) => [mode, Type.String()])))),
     auth: Section({ method: Text, ...optional({ apiKeyEnv: Text }) }),
   }),
 })

@@ -39,10 +39,12 @@ const refusals: [string, WorkerServerOptions | object | undefined, RegExp][] = [
       /^allowedOrigins: no page has the origin .*; write /,
     ],
   ),
-  ...['https://a.example', 'a.example/', '::1', '*:*', ''].flatMap((host): [string, object, RegExp][] => [
-    [`the host ${host}`, { ...open, allowedHosts: ['ok.example:8443', '[::1]', host] }, /^allowedHosts/],
-    [`the receiver ${host}`, { ...open, webhookPolicy: { allowedHosts: [host] } }, /^webhookPolicy\.allowedHosts/],
-  ]),
+  ...['https://a.example', 'a.example/', '::1', '*:*', '*', '*.a.example', 'a.example,b.example', ''].flatMap(
+    (host): [string, object, RegExp][] => [
+      [`the host ${host}`, { ...open, allowedHosts: ['ok.example:8443', '[::1]', host] }, /^allowedHosts/],
+      [`the receiver ${host}`, { ...open, webhookPolicy: { allowedHosts: [host] } }, /^webhookPolicy\.allowedHosts/],
+    ],
+  ),
   ['a body limit of nothing', { ...open, maxBodyBytes: 0 }, /^maxBodyBytes: /],
   ['a profile store without its methods', { ...open, profileStore: {} }, /^profileStore\.(list|save|delete): Required/],
   [
@@ -52,6 +54,11 @@ const refusals: [string, WorkerServerOptions | object | undefined, RegExp][] = [
   ],
   ['a store of parks without its methods', { ...open, parking: { store: {} } }, /^parking\.store\.\w+: Required/],
   ['a misspelt event log limit', { ...open, eventLog: { maxEvent: 1 } }, /^eventLog\.maxEvent: Unknown property/],
+  [
+    'a mode of an agent that there is not',
+    { ...open, agents: [{ name: 'mine', command: 'mine', modes: { acceptEdit: 'edit' } }] },
+    /^agents\.0\.modes\.acceptEdit: Unknown property/,
+  ],
   ['a fractional session limit', { ...open, maxSessions: 1.5 }, /^maxSessions: /],
   [
     'an unknown notification type',

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import type { GatewayConfig } from '../../schemas/config.js'
 import { toError } from '../errors.js'
@@ -42,6 +42,8 @@ export async function loadHooks(
   clock: Clock = systemClock,
 ): Promise<{ hooks: Hooks; problems: ConfigProblem[] }> {
   if (!existsSync(file)) return { hooks: {}, problems: [{ path: 'hooks', message: `${file}: there is no such file` }] }
+  if (statSync(file, { throwIfNoEntry: false })?.isDirectory())
+    return { hooks: {}, problems: [{ path: 'hooks', message: `${file} is a directory; name the module in it` }] }
   const exported: unknown = await imported(file, clock)
   if (exported instanceof Error)
     return { hooks: {}, problems: [{ path: 'hooks', message: `${file} could not be imported: ${exported.message}` }] }

@@ -19,8 +19,10 @@ export function listenHostProblem(host: string): string | undefined {
 
 /** Why nothing is sent to such a host. */
 export function hostProblem(entry: string): string | undefined {
-  if (/^(?:\[[0-9a-f:.]+\]|[^\s:/?#@[\]]+)(?::\d{1,5})?$/i.test(entry)) return undefined
-  const isUrl = entry.includes('/') && URL.canParse(entry) && new URL(entry).host !== ''
-  const hint = isUrl ? `write ${new URL(entry).host}` : 'write it as app.example.com, app.example.com:8443 or [::1]'
+  if (/^(?:\[[0-9a-f:.]+\]|[^\s:/?#@[\]*,]+)(?::\d{1,5})?$/i.test(entry)) return undefined
+  const isUrl = entry.includes('/') && !entry.includes('*') && URL.canParse(entry) && new URL(entry).host !== ''
+  const form = 'write it as app.example.com, app.example.com:8443 or [::1]'
+  const several = '* stands for nothing here: each host has an entry of its own'
+  const hint = isUrl ? `write ${new URL(entry).host}` : entry.includes('*') ? several : form
   return `no host is named ${JSON.stringify(entry)}; ${hint}`
 }

@@ -28,6 +28,8 @@ t.test('what cannot be a hook is told, not left out', async (t) => {
   for (const [code, message] of refused)
     await t.test(code, async (t) => t.match((await load(t, code)).problems, [{ path: 'hooks', message }]))
   t.match((await loadHooks('/nope/hooks.mjs')).problems, [{ message: '/nope/hooks.mjs: there is no such file' }])
+  const folder = t.testdir({})
+  t.match((await loadHooks(folder)).problems, [{ message: `${folder} is a directory; name the module in it` }])
 })
 
 t.test('a module that never becomes ready is told after two minutes', async (t) => {
