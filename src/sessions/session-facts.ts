@@ -38,6 +38,8 @@ export class SessionFacts {
   permissionMode: string | undefined
   apiKeySource: string | undefined
   statusDetail: string | undefined
+  /** What was said in the earlier session that it resumes is told. */
+  toldHistory: true | undefined
   numTurns = 0
   cost = 0
   /** What engines came to that nothing was kept of: the one that began anew counts from nothing. */
@@ -150,11 +152,12 @@ export class SessionFacts {
 
   /** What is written down beside the SessionInfo; what is empty is left out. */
   get kept() {
-    const { hostTitle, firstPrompt, engineTitle, before, turnUsage } = this
+    const { hostTitle, firstPrompt, engineTitle, toldHistory, before, turnUsage } = this
     return {
       ...(hostTitle !== undefined && { hostTitle }),
       ...(firstPrompt !== undefined && { firstPrompt }),
       ...(engineTitle !== undefined && { engineTitle }),
+      ...(toldHistory && { toldHistory }),
       ...(before && { before }),
       // a copy: it is written down later
       ...(turnUsage && { turnUsage: { ...turnUsage } }),
@@ -167,12 +170,13 @@ export class SessionFacts {
    */
   restore(
     info: SessionInfo,
-    kept: Pick<SessionFacts, 'firstPrompt' | 'engineTitle' | 'before' | 'turnUsage'>,
+    kept: Pick<SessionFacts, 'firstPrompt' | 'engineTitle' | 'toldHistory' | 'before' | 'turnUsage'>,
     used: TokenUsage | undefined,
   ): void {
-    const { firstPrompt, engineTitle, before, turnUsage } = kept
+    const { firstPrompt, engineTitle, toldHistory, before, turnUsage } = kept
     this.firstPrompt = firstPrompt
     this.engineTitle = engineTitle
+    this.toldHistory = toldHistory
     this.before = before
     this.turnUsage = turnUsage && { ...turnUsage }
     this.#lostUsage = turnUsage && used && usageSince(turnUsage, used)
@@ -255,8 +259,12 @@ export function applyRunnerEvent(facts: SessionFacts, event: RunnerEvent): void 
     case 'permission_mode_changed':
       facts.permissionMode = textOf(event.mode)
       return
+    case 'user_message':
+      if (event.replay) facts.toldHistory = true
+      return
     case 'assistant_message':
-      if (!event.replay) facts.onCall(event.message?.usage)
+      if (event.replay) facts.toldHistory = true
+      else facts.onCall(event.message?.usage)
       return
     case 'turn_completed':
       facts.turnUsage = undefined

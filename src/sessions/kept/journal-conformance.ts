@@ -42,6 +42,7 @@ const FULL_STATE: Required<JournaledState> = {
   hostTitle: 'given',
   firstPrompt: 'first',
   engineTitle: 'as the engine calls it',
+  toldHistory: true,
   inTurn: true,
   askedBy: 'bob',
   queued: [{ text: 'later', commandId: 'c9', askedBy: 'bob' }],

@@ -107,6 +107,8 @@ export interface JournaledState {
   hostTitle?: string
   firstPrompt?: string
   engineTitle?: string
+  /** What was said in the earlier session that it resumes is told. */
+  toldHistory?: true
   /** A turn is in progress. */
   inTurn?: true
   /** Name of who asked for it, or for the last one. */

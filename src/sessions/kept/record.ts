@@ -77,7 +77,7 @@ const copyOf = ({ results, decisions, ...rest }: MidTurn): MidTurn => ({
 
 /** Gives a session back what was written down of it. @returns where in its life it goes on */
 export function takeUp(session: Recorded, { state, snapshot }: JournaledWhole): Life {
-  const { info, hostTitle: _title, firstPrompt, engineTitle, before, turnUsage, ...rest } = state
+  const { info, hostTitle: _title, firstPrompt, engineTitle, toldHistory, before, turnUsage, ...rest } = state
   const {
     inTurn = false,
     queued,
@@ -98,7 +98,7 @@ export function takeUp(session: Recorded, { state, snapshot }: JournaledWhole): 
   // what was asked for after the snapshot is asked for again, under another id; nobody waits where all has ended
   const isKnown = (id: string) => !ended && (!midTurn || midTurn.waits.includes(id))
   const at = midTurn?.since ?? info.lastActivityAt
-  session.facts.restore(info, { firstPrompt, engineTitle, before, turnUsage }, midTurn?.used)
+  session.facts.restore(info, { firstPrompt, engineTitle, toldHistory, before, turnUsage }, midTurn?.used)
   session.permissions.restore(
     permissions.filter(({ id }) => isKnown(id)),
     asked,

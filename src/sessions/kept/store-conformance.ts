@@ -39,6 +39,7 @@ const full = (id: string): Required<ParkedSessionRecord> => ({
   interrupted: true,
   firstPrompt: 'line\nline',
   engineTitle: 'as the engine calls it',
+  toldHistory: true,
   chosen: { model: null, permissionMode: 'plan', ahead: { model: null } },
   before: { numTurns: 2, cost: 0.125 },
   createdBy: 'ann',

@@ -40,6 +40,7 @@ export interface ParkedSessionRecord {
   /** What the title is made of when the host gave none. */
   firstPrompt?: string
   engineTitle?: string
+  toldHistory?: JournaledState['toldHistory']
   /** What was chosen since the request; `config` has it already. */
   chosen?: JournaledState['chosen']
   before?: JournaledState['before']

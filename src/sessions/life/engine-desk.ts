@@ -34,6 +34,8 @@ export class EngineDesk implements RunnerOwner {
   readonly #turns: TurnDesk
   readonly #leave: LeaveDesk
   readonly #deferring: Deferring
+  /** What was said in the session that this one resumes was told by an engine before this one, which may have it from its agent again. */
+  #knowsHistory = false
   /** Types of events that came in another shape. */
   #misshapen: Set<string> | undefined
   /** Resolves when its first engine has started, or could not. */
@@ -104,6 +106,7 @@ export class EngineDesk implements RunnerOwner {
     const knowsBefore = inTurn || (before.is === 'asleep' && before.snapshot !== undefined)
     const link = new RunnerLink(runner, session, this)
     session.config = config
+    this.#knowsHistory = facts.toldHistory ?? false
     session.become({ is: 'waking', link, inTurn })
     if (inTurn) this.#showAwake()
     // it may use other credentials than the one before
@@ -166,6 +169,7 @@ export class EngineDesk implements RunnerOwner {
   onRunnerEvent(engineSays: RunnerEvent): void {
     const session = this.#session
     const { world, facts } = session
+    if (this.#knowsHistory && (engineSays as { replay?: unknown } | undefined)?.replay === true) return
     const said = saidBy(engineSays)
     if (!said) {
       const { id: sessionId } = session

@@ -136,7 +136,7 @@ function recordOf(write: JournalWrite, before?: ParkedSessionRecord): ParkedSess
   const { info, order, hostTitle, firstPrompt, engineTitle, askedBy, turnUsage, before: earlier, ...rest } = state
   const { executions = [], permissions = [], settled = [], asked, queued, messageIds, chosen, ...others } = rest
   // what parks is on the only node; a fact that nobody keeps does not compile
-  const { midTurn: _midTurn, inTurn, isStale: _isStale, home: _home, ...forgotten } = others
+  const { toldHistory, midTurn: _midTurn, inTurn, isStale: _isStale, home: _home, ...forgotten } = others
   forgotten satisfies Record<string, never>
   const { profile, generation, config, createdBy } = origin ?? before!
   const { title: _title, ...untitled } = config
@@ -145,7 +145,7 @@ function recordOf(write: JournalWrite, before?: ParkedSessionRecord): ParkedSess
     id,
     info: { ...info, lastSeq: reservedSeq },
     ...{ profile, generation, config: hostTitle === undefined ? untitled : { ...untitled, title: hostTitle } },
-    ...present({ order, firstPrompt, engineTitle, before: earlier, chosen, asked }),
+    ...present({ order, firstPrompt, engineTitle, toldHistory, before: earlier, chosen, asked }),
     ...present({ createdBy, askedBy, turnUsage, used: midTurn.used }),
     ...(queued && { queued: [...queued] }),
     ...(messageIds && { messageIds: [...messageIds] }),
@@ -167,7 +167,7 @@ function recordOf(write: JournalWrite, before?: ParkedSessionRecord): ParkedSess
 function listed(record: ParkedSessionRecord): JournaledSession {
   const { id, info, profile, generation, executions, permissions, settled, queued, messageIds, chosen, log } = record
   const { order, firstPrompt, engineTitle, before, config, results, decisions, interrupted, hasNews, parkedAt } = record
-  const { askedBy, turnUsage, used } = record
+  const { askedBy, turnUsage, used, toldHistory } = record
   const lastSeq = newestSeqOf(log.events) ?? info.lastSeq
   const waits = [...executions.map(({ executionId }) => executionId), ...permissions.map((request) => request.id)]
   return {
@@ -177,7 +177,7 @@ function listed(record: ParkedSessionRecord): JournaledSession {
       ...{ info: { ...info, lastSeq }, executions, permissions, settled },
       ...(!record.isBetweenTurns && { inTurn: true }),
       ...present({ order, hostTitle: config.title, firstPrompt, engineTitle, asked: record.asked }),
-      ...present({ queued, messageIds, chosen, before, askedBy, turnUsage }),
+      ...present({ queued, messageIds, chosen, before, askedBy, turnUsage, toldHistory }),
       midTurn: {
         ...{ since: parkedAt, waits, results, decisions, ...present({ used }) },
         ...(interrupted && { interrupted }),
