@@ -200,6 +200,9 @@ export class Admission {
       throw new GatewayError('SG_ERR_ENGINE_START', {
         detail: `buildRunnerConfig returned a config that cannot be used: ${wrong.path}: ${wrong.message}`,
       })
+    // who a session runs as was decided with its caller in view
+    if (built.profile !== undefined && built.profile !== profile.info.name)
+      throw invalidField('profile', 'is not for buildRunnerConfig to change.', 'SG_ERR_PROFILE_FORBIDDEN')
     const cwd = built.cwd === acceptedCwd ? acceptedCwd : await this.#resolveCwd(built.cwd)
     const permissionMode = built.permissionMode ?? acceptedMode
     const own = { ...built, cwd, ...(built.meta && { meta: copyOf(built.meta) }) }

@@ -247,6 +247,7 @@ t.test('what the host hook returns, or writes into what it is given, passes the 
     ['a mode of another engine', { permissionMode: 'plan' }, 400, 'SG_ERR_PERMISSION_MODE'],
     ['a capability', { capabilities: ['download'] }, 400, 'SG_ERR_CAPABILITY_NOT_GRANTED'],
     ['mcpServers', { mcpServers: {} }, 400, 'SG_ERR_MCP_SERVERS_NOT_ALLOWED'],
+    ['profile', { profile: 'another' }, 403, 'SG_ERR_PROFILE_FORBIDDEN'],
   ]
   for (const [what, patch, status, code] of rows) {
     for (const [how, buildRunnerConfig] of [
