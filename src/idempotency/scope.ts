@@ -36,8 +36,12 @@ export function idOf(claims: unknown): string | number | undefined {
 
 const isId = (value: unknown): value is string | number => typeof value === 'string' || typeof value === 'number'
 
-/** Databases number their rows by `bigint`, too, which JSON does not have. */
-const inJson = (value: unknown): unknown => (typeof value === 'bigint' ? `${value}n` : value)
+/** Databases number their rows by `bigint`, too, which JSON does not have, or by objects that say in JSON which one they are. */
+const inJson = (value: unknown): unknown => {
+  if (typeof value === 'bigint') return `${value}n`
+  const { toJSON } = Object(value) as { toJSON?: unknown }
+  return typeof toJSON === 'function' ? toJSON.call(value) : value
+}
 
 /** By `id`, `sub` or `name` of what `authenticate` returned, else by all of it. */
 export function whoOf(claims: unknown): unknown {

@@ -144,6 +144,8 @@ t.test('callers do not share keys', async (t) => {
     text: 'text',
     'a row of a database': { id: 5n },
     'the next row': { id: 6n, name: 'anna' },
+    'a document': { id: { toJSON: () => '65f0' }, name: 'anna' },
+    'the next document': { id: { toJSON: () => '65f1' }, name: 'anna' },
   }
   const { call, registry } = await buildServer(t, {
     authenticate: ({ headers }: FastifyRequest) => {
@@ -154,8 +156,8 @@ t.test('callers do not share keys', async (t) => {
   const ids = new Set<string>()
   for (const caller of [...Object.keys(claims), ...Object.keys(claims)])
     ids.add((await call('POST', '/sessions', session, key('a', { 'x-caller': caller }))).json.id)
-  t.equal(ids.size, 6)
-  t.equal((await registry.list()).length, 6)
+  t.equal(ids.size, 8)
+  t.equal((await registry.list()).length, 8)
 })
 
 t.test('callers that are told apart by nothing but a bigint somewhere do not share keys', async (t) => {
