@@ -1,5 +1,5 @@
 import type { JobProgress } from '../../schemas/jobs.js'
-import type { SessionStatus } from '../../schemas/sessions.js'
+import type { SessionInfo, SessionStatus } from '../../schemas/sessions.js'
 import { toError } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
@@ -38,6 +38,16 @@ export interface AttemptsOptions {
 
 /** A session in one of these has a turn that is not over. */
 const IN_A_TURN: readonly SessionStatus[] = ['running', 'awaiting_approval', 'parked']
+
+/** Of the session of a job that another process had under way. */
+interface LeftSession {
+  /** What it has told since then to nobody who followed it. */
+  unseen: readonly SessionEventTold[] | undefined
+  /** Whether somebody has closed it. */
+  isCanceled: boolean
+  /** As it was last written, when another node has it by now, too. */
+  written: SessionInfo | undefined
+}
 
 const isRun = ({ jobId }: Observed): boolean => jobId !== undefined
 const STOPPED: AttemptOutcome = { status: 'failed', error: 'The gateway stopped during the run.' }
@@ -160,10 +170,9 @@ export class Attempts implements RunOwner {
   /**
    * Goes on with a job that was running or parked when an earlier process stopped: with the turn of its session, if that is parked or has
    * been woken again. Without such a turn the attempt has failed; without a session that began it does not count.
-   * @param unseen what its session has told since then to nobody who followed it
-   * @param isCanceled whether somebody has closed its session
+   * @param left what there is of its session
    */
-  takeUp(record: JobRecord, graceMs: number, unseen: readonly SessionEventTold[] = [], isCanceled = false): void {
+  takeUp(record: JobRecord, graceMs: number, { unseen = [], isCanceled, written }: LeftSession): void {
     const { sessionId = newId(), status } = record.info
     const run = new JobRun(this, record, this.#limitsOf(record), { sessionId })
     const tracked = this.#track(run)
@@ -171,9 +180,9 @@ export class Attempts implements RunOwner {
     const session = this.sessions.here(sessionId) ?? missed.at(-1)?.session
     const { notes: { sessions: earlier = [], unborn = 0, removed } = {} } = record.info
     const isBegun = record.info.sessionId !== undefined && !earlier.includes(sessionId)
-    const isBorn = isBegun && (session !== undefined || !this.sessions.outlast)
+    const isBorn = isBegun && (session !== undefined || written !== undefined || !this.sessions.outlast)
     // one that ends the process each time before its session is there has its attempts counted in the end
-    if (!session && removed === sessionId) run.abandon(undefined, { status: 'canceled' })
+    if (!session && !written && removed === sessionId) run.abandon(undefined, { status: 'canceled' })
     else if (status === 'running' && !isBorn && unborn < MAX_UNBORN) {
       const notes = { ...record.info.notes, unborn: unborn + 1 }
       tracked.claimed = { ...record, info: patched(record.info, { startedAt: undefined, sessionId: undefined, notes }) }
@@ -187,7 +196,7 @@ export class Attempts implements RunOwner {
     } else if (status === 'parked' && session?.status !== 'idle' && !session?.numTurns)
       // one that came to the end of its turn was cut off before that was written down here
       run.abandon(session, { status: 'failed', error: 'The session of the parked job is gone.', final: true })
-    else run.abandon(session, isCanceled ? { status: 'canceled' } : STOPPED)
+    else run.abandon(session ?? written, isCanceled ? { status: 'canceled' } : STOPPED)
   }
 
   /** Jobs of another process are about to be taken up, their sessions before them: nothing of those is missed until `tookUpAll`. */

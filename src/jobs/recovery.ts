@@ -47,10 +47,11 @@ export async function recover({
     : listJobs(adapter, { status: (await store.adoptQueued()) ? BEGUN_STATUSES : ACTIVE_STATUSES }, onUnreadable))
   // one whose end was written and that of its job was not
   const begun = records.filter(({ info }) => info.status !== 'queued' && info.sessionId !== undefined)
-  await Promise.all(begun.map(({ info }) => sessions.get(info.sessionId!))).catch((error: object) => {
+  const found = await Promise.all(begun.map(({ info }) => sessions.get(info.sessionId!))).catch((error: object) => {
     ofSessions.add(error)
     throw error
   })
+  const written = new Map(begun.map(({ info }, index) => [info.id, found[index]]))
   // what sessions have told by now has then reached the attempts
   await new Promise(setImmediate)
   if (attempts.draining) throw new GatewayError('SG_ERR_SHUTTING_DOWN')
@@ -65,7 +66,8 @@ export async function recover({
   for (const record of records)
     if (record.info.status !== 'queued') {
       const { id } = record.info
-      attempts.takeUp(record, graceMs, unseen.get(id), canceled.has(id))
+      const left = { unseen: unseen.get(id), isCanceled: canceled.has(id), written: written.get(id) }
+      attempts.takeUp(record, graceMs, left)
     }
   for (const session of sessions.unended()) {
     if (session.jobId === undefined || attempts.follows(session.id)) continue

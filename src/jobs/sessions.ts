@@ -35,7 +35,7 @@ export interface JobSessions {
   told(id: string): Promise<void>
   /** Those that have not ended. */
   unended(): SessionInfo[]
-  /** Makes a session that has ended one that this process has, for a while. */
+  /** Makes a session that has ended one that this process has, for a while. One that another node has is given as it was last written. */
   get(id: string): Promise<SessionInfo | undefined>
   /** What has happened to a session that this process has, after a place in its log. */
   eventsAfter(id: string, seq: number): Promise<SessionEvent[]>

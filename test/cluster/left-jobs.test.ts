@@ -62,21 +62,26 @@ if (hasPostgres()) {
     },
   )
 
-  t.test('a job whose running session was removed there is canceled by the next node with a queue', async (t: Test) => {
-    const { join } = await clusterOf(t, [], { leaseMs: 3_000 })
-    const a = await join('a', { queue: {} })
-    const { id } = (await a.call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt: 'on' }, attempts: 2 })).json
-    const read = async (node: TestNode) => (await node.call('GET', `/jobs/${id}`)).json
-    await until(async () => (await read(a)).sessionId, 'its session')
-    const { sessionId } = await read(a)
-    const b = await join('b')
-    a.cutOff()
-    await until(async () => (await b.storage.cluster!.placeOfSession(sessionId))?.owner?.name === 'b', 'taken')
-    t.match(await b.call('DELETE', `/sessions/${sessionId}`), { status: 200 })
-    const c = await join('c', { queue: {} })
-    await until(async () => (await read(c)).status !== 'running', 'the end of the job')
-    t.match(await read(c), { status: 'canceled', attempt: 1, sessionId })
-  })
+  for (const isRemoved of [true, false])
+    t.test(
+      `a job that ran is ${isRemoved ? 'canceled' : 'cut off'} at the next node with a queue, when a node without one has ${isRemoved ? 'removed' : 'taken'} its session`,
+      async (t: Test) => {
+        const { join } = await clusterOf(t, [], { leaseMs: 3_000 })
+        const a = await join('a', { queue: {} })
+        const { id } = (await a.call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt: 'on' } })).json
+        const read = async (node: TestNode) => (await node.call('GET', `/jobs/${id}`)).json
+        await until(async () => (await read(a)).sessionId, 'its session')
+        const { sessionId } = await read(a)
+        const b = await join('b')
+        a.cutOff()
+        await until(async () => (await b.storage.cluster!.placeOfSession(sessionId))?.owner?.name === 'b', 'taken')
+        if (isRemoved) t.match(await b.call('DELETE', `/sessions/${sessionId}`), { status: 200 })
+        const c = await join('c', { queue: {} })
+        await until(async () => (await read(c)).finishedAt || c.engine.runners.length > 0, 'the end of the job')
+        t.match(await read(c), { status: isRemoved ? 'canceled' : 'failed', attempt: 1, sessionId })
+        t.same(c.engine.runners, [], 'it has had its one attempt')
+      },
+    )
 
   for (const isAnswered of [false, true])
     t.test(
