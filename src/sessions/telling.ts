@@ -70,11 +70,16 @@ export class Telling {
     const { ending } = session
     // told ahead, and kept with the removal; what waited for an answer is told with it
     const isToldAhead = ending !== undefined && (ending.isKept || session.writer?.removed)
-    if (isToldAhead && body.type === 'session_closed') session.whenDurable(ending.send)
-    else if (!isToldAhead || body.type !== 'permission_resolved') {
-      const notification = notifier?.notify(body, place, info)
-      if (notification) session.tell(notification)
-    }
+    const notification =
+      isToldAhead && body.type === 'permission_resolved' ? undefined : notifier?.notify(body, place, info)
+    if (isToldAhead && body.type === 'session_closed')
+      session.whenDurable(() => {
+        if (ending.isKept) return ending.send()
+        // the removal was refused, and the session has ended by itself
+        notification?.keep()
+        notification?.send()
+      })
+    else if (notification) session.tell(notification)
     const counted = usage?.count(body, ts, new Counted(session))
     if (counted) session.tell(counted)
   }

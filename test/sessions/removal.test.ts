@@ -1,4 +1,5 @@
 import t from 'tap'
+import type { SessionNotification } from '../../schemas/notifications.js'
 import { PATIENCE_MS } from '../../src/lib/patience.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
@@ -48,6 +49,24 @@ t.test('a removal that the journal refuses once it is decided is tried until it 
   await until(async () => (await journal.get(id)) === undefined || void (await clock.advance(1_000)), 'gone')
   t.equal(refusals, 4)
   await until(() => registry.isWritable, 'that nothing is wrong any more')
+})
+
+t.test('the end of a session that fails while its removal waits is told, also when that is refused', async (t) => {
+  const told: string[] = []
+  const notifications = { onNotification: ({ type }: SessionNotification) => void told.push(type) }
+  const { registry, clock, journal, engine } = await buildJournaled(t, { script, notifications })
+  const { id } = await registry.create({ cwd: SOME_CWD })
+  journal.hold()
+  const removal = registry.close(id, 'client')
+  removal.catch(() => {})
+  await new Promise(setImmediate)
+  engine.last.host.emit({ type: 'session_error', message: 'it broke' })
+  await clock.advance(PATIENCE_MS)
+  await t.rejects(removal, { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  journal.release()
+  await until(async () => (await journal.get(id))?.state.info.status === 'failed', 'its end, kept')
+  await until(() => told.includes('session_closed'), 'word of its end')
+  t.same(told, ['session_error', 'session_closed'])
 })
 
 for (const isDone of [false, true])
