@@ -18,6 +18,7 @@ const setting = (isDurable: boolean): fc.Arbitrary<JobSetting> =>
     idleReleaseMs: fc.constantFrom(undefined, 0),
     dailyTokenLimit: fc.constantFrom(undefined, undefined, 30),
     maxSessions: fc.constantFrom(undefined, undefined, 2),
+    isHostBroken: fc.boolean(),
   })
 
 /** Lives it, lets it calm down, and says what is wrong with what is left. */

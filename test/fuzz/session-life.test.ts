@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { UNLIMITED } from '../../src/principal.js'
-import { Life, type Setting } from '../fixtures/lives/life.js'
+import { EARLIER, Life, type Setting } from '../fixtures/lives/life.js'
 import { faultsOf } from '../fixtures/lives/oracle.js'
 import { SESSION_STEPS, type Step, steps, take } from '../fixtures/lives/steps.js'
 import { rounds } from '../fixtures/rounds.js'
@@ -23,6 +23,9 @@ const setting = (isDurable: boolean): fc.Arbitrary<Setting> =>
     approvalTimeoutMs: fc.constantFrom(0, 0, 2_000),
     prompt: fc.constantFrom('begin', 'begin', 'begin', undefined),
     ending: fc.constantFrom(...ENDINGS),
+    retentionMs: fc.constantFrom(undefined, undefined, 0, 5_000),
+    resumes: fc.constantFrom(undefined, undefined, 'resume', 'fork'),
+    isHostBroken: fc.boolean(),
   })
 
 /** What goes on by itself until it waits, and is kept. */
@@ -64,15 +67,28 @@ async function live(setting: Setting, path: readonly Step[]): Promise<string[]> 
     if (!life.confirmed.some((one) => 'message' in one && one.message === 'the last one'))
       faults.push('took no message any more')
   }
+  const isOver = !info || info.status === 'closed' || info.status === 'failed'
+  if (setting.retentionMs !== undefined && isOver && life.host.hasHeardEnd) {
+    if (info) faults.push(`stays although its time is over: ${info.status}`)
+    faults.push(...(await life.left()))
+    await processes.end()
+    return faults
+  }
   if (!info) {
     // what is only parked in a store is not there after a stop between its parks
-    if (setting.isDurable && !life.isClosed) faults.push('is gone')
+    if (setting.isDurable && !life.isClosed && !life.isEnding) faults.push('is gone')
     return faults
   }
   if (!['idle', 'closed', 'failed'].includes(info.status)) faults.push(`stays ${info.status} (${info.statusDetail})`)
   if (processes.gateway.notifications.inbox.count(UNLIMITED).permissions > 0) faults.push('stays in the inbox')
   const told = await life.told()
-  if (told) faults.push(...faultsOf(info, told, life.confirmed, setting.isDurable))
+  if (told) {
+    faults.push(...faultsOf(info, told, life.confirmed, setting.isDurable))
+    for (const follower of life.followers) faults.push(...follower.faultsAgainst(told.attached, told.events))
+    if (setting.isDurable) faults.push(...life.host.faultsAgainst(told.events))
+  }
+  if (setting.resumes === 'resume' && (await life.registry.isContinued(EARLIER)) === isOver)
+    faults.push(`${EARLIER} counts as ${isOver ? 'gone on with' : 'free'}`)
   if (life.isNamed && !life.titles.has(info.title)) faults.push(`is named ${info.title}, not ${[...life.titles]}`)
   await turns(1)
   await processes.end()
