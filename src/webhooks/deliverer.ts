@@ -4,34 +4,27 @@ import { toError } from '../errors.js'
 import { delayAfter } from '../lib/backoff.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
-import { type Persistence, persistently, readInTime } from '../lib/patience.js'
+import { readInTime } from '../lib/patience.js'
 import type { Standstill } from '../lib/standstill.js'
 import { Attempts } from './attempts.js'
-import type {
-  Delivery,
-  FindTarget,
-  LeftDelivery,
-  PlannedDelivery,
-  PreparedDelivery,
-  StoredDelivery,
+import {
+  type Delivery,
+  type FindTarget,
+  type LeftDelivery,
+  type PlannedDelivery,
+  type PreparedDelivery,
+  type StoredDelivery,
+  storedOf,
 } from './delivery.js'
 import { FailingTargets } from './failing-targets.js'
 import { GoneTargets, saysGone } from './gone-targets.js'
 import { Lane } from './lane.js'
 import type { DeliveryOutbox, KeptDelivery } from './outbox.js'
-import type { PostError, PostOutcome, Tried } from './post.js'
+import { type DeliveryCounts, Outcomes } from './outcomes.js'
+import type { PostError, PostOutcome } from './post.js'
 import { type ConnectionLimits, Slots } from './slots.js'
 import type { WebhookTarget } from './target.js'
 import { WaitingCounts } from './waiting.js'
-
-/** How deliveries went, since the start. */
-export interface DeliveryCounts {
-  delivered: number
-  /** Attempts that failed, those that were repeated included. */
-  failedAttempts: number
-  /** Deliveries that were given up. */
-  lost: number
-}
 
 export interface DelivererOptions {
   clock: Clock
@@ -61,12 +54,11 @@ const UNWANTED: PlannedDelivery = { kept: undefined, keep() {}, send() {}, withd
  * until it was made or given up: one whose process dies is made by the next one, under the same id.
  */
 export class WebhookDeliverer {
-  readonly counts: DeliveryCounts = { delivered: 0, failedAttempts: 0, lost: 0 }
   readonly #clock: Clock
   readonly #logger: Logger
   readonly #outbox: DeliveryOutbox
   readonly #outlasts: boolean
-  readonly #persistence: Persistence
+  readonly #outcomes: Outcomes
   readonly #lanes = new Map<string, Lane>()
   /** Whose deliveries are this one's to make by now, and how many times they are still to be taken up. */
   readonly #expected = new Map<string, number>()
@@ -91,13 +83,18 @@ export class WebhookDeliverer {
     this.#logger = logger
     this.#outbox = outbox
     this.#outlasts = outlasts
-    this.#persistence = { logger, retryAfter, signal: this.#stop.signal }
+    const persistence = { logger, retryAfter, signal: this.#stop.signal }
+    this.#outcomes = new Outcomes({ clock, logger, outbox, outlasts, persistence })
     this.#slots = new Slots(connections)
     this.#gone = new GoneTargets(outbox, (key) => this.#rememberGone(key))
     const { signal } = this.#stop
     this.#attempts = new Attempts({ clock, logger, gone: this.#gone, slots: this.#slots, standstill, signal })
     // every attempt under way listens to it
     setMaxListeners(0, signal)
+  }
+
+  get counts(): DeliveryCounts {
+    return this.#outcomes.counts
   }
 
   /** Asks the outbox before it returns: what is written in the same turn can become durable together with it. */
@@ -109,14 +106,13 @@ export class WebhookDeliverer {
 
   /** Leaves it to the caller to have it kept. */
   plan(laneId: string, delivery: Delivery): PlannedDelivery {
-    const { id, target, type, payload, origin, importance, logLane } = delivery
+    const { id, target } = delivery
     // the answer that stopped this target was told
     if (this.#gone.has(target.key)) return UNWANTED
-    const stored: StoredDelivery = { type, payload, origin, importance, ...(logLane !== undefined && { logLane }) }
-    const kept = this.#outlasts ? { id, lane: laneId, delivery: stored } : undefined
+    const kept = this.#outlasts ? { id, lane: laneId, delivery: storedOf(delivery) } : undefined
     return {
       kept,
-      keep: () => kept && this.#ask(this.#outbox.add(kept)),
+      keep: () => kept && this.#outcomes.ask(this.#outbox.add(kept)),
       send: () => this.#send(laneId, delivery),
       withdraw: () => this.#takeBack(laneId, delivery),
     }
@@ -196,7 +192,7 @@ export class WebhookDeliverer {
       } else {
         this.counts.lost++
         this.#logger.warn({ delivery: id, type: stored.type, lane }, 'a webhook delivery from before has no target now')
-        this.#settle(lane, id)
+        this.#outcomes.settle(lane, id)
       }
     }
   }
@@ -209,14 +205,15 @@ export class WebhookDeliverer {
   /** Drops what is known about a lane; what still waits in it is delivered. */
   forget(laneId: string): void {
     this.#gone.forget(laneId)
-    this.#ask(this.#outbox.forget(laneId))
+    this.#outcomes.ask(this.#outbox.forget(laneId))
   }
 
   /** What waits in a lane is not attempted any more, by the next process neither. @param id of what alone is meant; default: all of it */
   withdraw(laneId: string, id?: string): void {
     const lane = this.#lanes.get(laneId)
     for (const delivery of [...(lane?.waiting ?? [])])
-      if ((id === undefined || delivery.id === id) && lane!.withdraw(delivery)) this.#settle(laneId, delivery.id)
+      if ((id === undefined || delivery.id === id) && lane!.withdraw(delivery))
+        this.#outcomes.settle(laneId, delivery.id)
   }
 
   /** What is under way to its receiver stays kept until that is over: what other processes tell in its lane does not overtake it. */
@@ -225,7 +222,7 @@ export class WebhookDeliverer {
     const here = lane?.find(delivery.id)
     const isUnderWay = here !== undefined && lane!.isMaking(here)
     if (here) lane!.withdraw(here, isUnderWay)
-    if (!isUnderWay) this.#settle(laneId, delivery.id)
+    if (!isUnderWay) this.#outcomes.settle(laneId, delivery.id)
   }
 
   /** Whether a target has answered that nothing is to be sent to it any more, to this process or one before. */
@@ -271,12 +268,12 @@ export class WebhookDeliverer {
 
   #enter(laneId: string, delivery: Delivery, put: (lane: Lane) => void): void {
     if (this.#stop.signal.aborted) {
-      if (!this.#outlasts) this.#lose(laneId, delivery, 'dropped')
+      if (!this.#outlasts) this.#outcomes.lose(laneId, delivery, 'dropped')
       return
     }
     if (!this.#waiting.enter(delivery.target)) {
-      this.#lose(laneId, delivery, 'dropped')
-      this.#settle(laneId, delivery.id)
+      this.#outcomes.lose(laneId, delivery, 'dropped')
+      this.#outcomes.settle(laneId, delivery.id)
       return
     }
     const known = this.#lanes.get(laneId)
@@ -294,8 +291,8 @@ export class WebhookDeliverer {
     const dropped = lane.makeRoom()
     if (!dropped) return
     this.#waiting.leave(dropped.target)
-    this.#lose(laneId, dropped, 'dropped')
-    this.#settle(laneId, dropped.id)
+    this.#outcomes.lose(laneId, dropped, 'dropped')
+    this.#outcomes.settle(laneId, dropped.id)
   }
 
   /** A lane that is left to the next process stays, so that nothing overtakes what waits in it. */
@@ -308,7 +305,7 @@ export class WebhookDeliverer {
       const isOver = await this.#finish(laneId, lane, next)
       lane.isAtWork = false
       if (!isOver) break
-      if (lane.isKept(next)) this.#settle(laneId, next.id)
+      if (lane.isKept(next)) this.#outcomes.settle(laneId, next.id)
       this.#waiting.leave(next.target)
       lane.waiting.shift()
     }
@@ -332,7 +329,7 @@ export class WebhookDeliverer {
       } catch (error) {
         this.#logger.warn({ err: toError(error) }, 'the outbox of webhook deliveries failed')
       }
-      if (!(await this.#pause(lane, HELD_UP_MS, {}))) return false
+      if (!(await this.#pause(lane, HELD_UP_MS))) return false
     }
     return true
   }
@@ -340,18 +337,19 @@ export class WebhookDeliverer {
   /** @returns false when the delivery is left to the next process */
   async #finish(laneId: string, lane: Lane, delivery: Delivery): Promise<boolean> {
     if (!this.#stop.signal.aborted) return this.#gone.has(delivery.target.key) || this.#deliver(laneId, lane, delivery)
-    if (!this.#outlasts) this.#lose(laneId, delivery, 'dropped')
+    if (!this.#outlasts) this.#outcomes.lose(laneId, delivery, 'dropped')
     return !this.#outlasts
   }
 
   async #deliver(laneId: string, lane: Lane, delivery: Delivery): Promise<boolean> {
     const { target } = delivery
-    for (let attempt = 1; ; attempt++) {
+    if (!(await this.#mayBegin(lane, delivery))) return false
+    for (let attempt = (delivery.failed ?? 0) + 1; ; attempt++) {
       if (lane.isWithdrawn(delivery)) return true
       const outcome = await this.#attempts.make(delivery, () => lane.isWithdrawn(delivery))
       if (outcome === 'unwanted') return true
       if (outcome) {
-        this.#record(laneId, delivery, attempt, outcome)
+        this.#outcomes.tried(laneId, delivery, attempt, outcome)
         this.failing.onOutcome(target, outcome.at, outcome)
       }
       const { error, status } = outcome ?? { error: 'stopped' as const }
@@ -364,16 +362,28 @@ export class WebhookDeliverer {
       if (lane.isWithdrawn(delivery)) return true
       const isLast = attempt >= target.attempts || saysGone(target, status) || FINAL.has(error)
       if (!isLast || error === 'stopped') {
-        if (await this.#pause(lane, delayAfter(attempt, { firstMs: target.retryDelayMs }), outcome ?? {})) continue
+        const retryAfterMs = outcome?.retryAfterMs
+        if (outcome) {
+          delivery.failed = attempt
+          delivery.notBefore = retryAfterMs === undefined ? undefined : this.#clock.now() + retryAfterMs
+          this.#outcomes.failed(laneId, delivery)
+        }
+        if (await this.#pause(lane, delayAfter(attempt, { firstMs: target.retryDelayMs }), retryAfterMs)) continue
         if (this.#outlasts) return false
       }
-      this.#lose(laneId, delivery, error, status)
+      this.#outcomes.lose(laneId, delivery, error, status)
       return true
     }
   }
 
-  /** @returns whether this process tries again */
-  async #pause(lane: Lane, delayMs: number, { retryAfterMs }: PostOutcome): Promise<boolean> {
+  /** Waits for as long as a receiver has asked an earlier process to. @returns false when it is left to the next one */
+  async #mayBegin(lane: Lane, { notBefore = 0 }: Delivery): Promise<boolean> {
+    const waitMs = notBefore - this.#clock.now()
+    return waitMs <= 0 || this.#pause(lane, waitMs, waitMs)
+  }
+
+  /** @param retryAfterMs asked for by the receiver @returns whether this process tries again */
+  async #pause(lane: Lane, delayMs: number, retryAfterMs?: PostOutcome['retryAfterMs']): Promise<boolean> {
     if (!this.#flushing && !this.#stop.signal.aborted) {
       const waitMs = Math.min(Math.max(delayMs, retryAfterMs ?? 0), MAX_PAUSE_MS)
       await new Promise<void>((go) => {
@@ -387,40 +397,6 @@ export class WebhookDeliverer {
   }
 
   #rememberGone(key: string): void {
-    if (this.#outlasts && this.#outbox.rememberGone) this.#ask(this.#outbox.rememberGone(key))
-  }
-
-  #record(laneId: string, delivery: Delivery, attempt: number, { at, durationMs, status, error }: Tried): void {
-    this.#log(laneId, delivery, {
-      ...{ attempt, at, durationMs },
-      ...(status !== undefined && { status }),
-      ...(error !== undefined && { error }),
-    })
-  }
-
-  #lose(laneId: string, delivery: Delivery, error: PostError | 'dropped', status?: number): void {
-    const { id, type, target } = delivery
-    this.counts.lost++
-    if (error === 'dropped') this.#log(laneId, delivery, { attempt: 0, at: this.#clock.now(), error, durationMs: 0 })
-    this.#logger.warn(
-      { delivery: id, type, lane: laneId, origin: new URL(target.url).origin, error, ...(status && { status }) },
-      'a webhook delivery was given up',
-    )
-  }
-
-  #log(laneId: string, delivery: Delivery, attempt: Omit<WebhookDelivery, 'id' | 'type' | 'channel'>): void {
-    const { id, type, target, logLane = laneId } = delivery
-    const channel = target.channel !== undefined && { channel: target.channel }
-    this.#ask(this.#outbox.log(logLane, { id, type, ...channel, ...attempt }))
-  }
-
-  /** One that stayed there would hold up for ever what other processes tell in its lane. */
-  #settle(laneId: string, id: string): void {
-    if (this.#outlasts) this.#ask(persistently(() => this.#outbox.remove(laneId, id), this.#persistence))
-  }
-
-  /** The outbox is not waited for: one that fails keeps nothing from being delivered. */
-  #ask(asked: Promise<void>): void {
-    asked.catch((error) => this.#logger.warn({ err: toError(error) }, 'the outbox of webhook deliveries failed'))
+    if (this.#outlasts && this.#outbox.rememberGone) this.#outcomes.ask(this.#outbox.rememberGone(key))
   }
 }

@@ -23,6 +23,10 @@ export interface StoredDelivery {
   logLane?: string
   /** Epoch milliseconds, of what is not a delivery before that. */
   dueAt?: number
+  /** How many attempts of it have failed. Absent: none. */
+  failed?: number
+  /** Epoch milliseconds: its receiver asked to be left alone until then. */
+  notBefore?: number | undefined
 }
 
 export interface Delivery extends StoredDelivery {
@@ -55,3 +59,13 @@ export interface LeftDelivery {
 
 /** @returns undefined when what was left by another process is not to be delivered any more, 'later' when it is the next one's to deliver */
 export type FindTarget = (left: StoredDelivery & { lane: string }) => Promise<WebhookTarget | 'later' | undefined>
+
+/** What of a delivery survives JSON. */
+export function storedOf({ type, payload, origin, importance, logLane, failed, notBefore }: Delivery): StoredDelivery {
+  return {
+    ...{ type, payload, origin, importance },
+    ...(logLane !== undefined && { logLane }),
+    ...(failed !== undefined && { failed }),
+    ...(notBefore !== undefined && { notBefore }),
+  }
+}

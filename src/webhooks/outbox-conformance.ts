@@ -48,6 +48,19 @@ export const deliveryOutboxConformance: readonly DeliveryOutboxCase[] = [
     },
   },
   {
+    name: 'changes a delivery in its place, and none that is not there',
+    async run(outbox, reopen) {
+      if (!outbox.change) return
+      for (const id of ['1', '2', '3']) await outbox.add(kept('a', id))
+      await outbox.remove('a', '3')
+      for (const id of ['1', '3']) await outbox.change(kept('a', id, { changed: id }))
+      await outbox.change(kept('b', '2', { changed: 'in another lane' }))
+      const expected = [kept('a', '1', { changed: '1' }), kept('a', '2')]
+      assert.deepEqual(await outbox.list(), expected)
+      if (reopen) assert.deepEqual(await (await reopen()).list(), expected)
+    },
+  },
+  {
     name: 'lists in the order of adding, across lanes',
     async run(outbox, reopen) {
       for (const [lane, id] of ['b/1', 'a/1', 'b/2', 'c/1', 'a/2'].map((name) => name.split('/')))

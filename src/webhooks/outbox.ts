@@ -23,6 +23,8 @@ export interface KeptDelivery {
 export interface DeliveryOutbox {
   /** Resolves when it is durable. An id that is kept already in that lane is left as it is. */
   add(kept: KeptDelivery): Promise<void>
+  /** Keeps what has become of a delivery, in its place. Does nothing when it is not kept. Absent: after a crash it is as it was added. */
+  change?(kept: KeptDelivery): Promise<void>
   /** The delivery was made or given up. Does nothing when it is not kept. */
   remove(lane: string, id: string): Promise<void>
   /**

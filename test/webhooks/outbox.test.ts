@@ -242,3 +242,37 @@ t.test('an outbox that ends with its process is not asked to keep anything', asy
   await idle()
   t.match([sink.received.length, deliverer.counts.lost], [3, 1])
 })
+
+t.test(
+  'how often a delivery has failed, and for how long its receiver is to be left alone, outlasts the process',
+  async (t) => {
+    const outbox = createMemoryDeliveryOutbox()
+    const first = await deliveryWorld(t, { outbox })
+    const { sink, clock } = first
+    sink.answer = (_received, response) => void response.writeHead(429, { 'retry-after': '600' }).end()
+    const id = first.send()
+    await first.attempts(1)
+    await until(async () => JSON.stringify(await outbox.list()).includes('notBefore'), 'what the next process knows')
+    await first.deliverer.close()
+
+    const next = await deliveryWorld(t, { outbox, sink, clock })
+    await next.restore()
+    await clock.advance(599_000)
+    t.equal(sink.received.length, 1, 'left alone, also by the next process')
+    await clock.advance(1_000)
+    await next.attempts(2)
+    await until(async () => JSON.stringify(await outbox.list()).includes('"failed":2'), 'what the next process knows')
+    await next.deliverer.close()
+
+    await clock.advance(600_000)
+    const last = await deliveryWorld(t, { outbox, sink, clock })
+    await last.restore()
+    await last.idle()
+    t.same(
+      (await last.deliverer.deliveries('lane')).map(({ attempt, status }) => [attempt, status]),
+      [3, 2, 1].map((attempt) => [attempt, 429]),
+    )
+    t.match(last.warnings, [{ delivery: id, error: 'status', status: 429 }], 'given up after as many as it may have')
+    t.same(await outbox.list(), [])
+  },
+)

@@ -34,6 +34,10 @@ export function createMemoryDeliveryOutbox(): MemoryDeliveryOutbox {
     async add(delivery) {
       addNow(delivery)
     },
+    async change({ id, lane, delivery }) {
+      const key = keyOf(lane, id)
+      if (kept.has(key)) kept.set(key, { id, lane, delivery: JSON.stringify(delivery) })
+    },
     async remove(lane, id) {
       kept.delete(keyOf(lane, id))
     },

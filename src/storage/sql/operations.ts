@@ -114,6 +114,7 @@ export interface Operations {
   'idempotency.left'(keys?: readonly string[]): KeptKeyRow[]
 
   'outbox.add'(values: DeliveryValues): void
+  'outbox.change'(values: DeliveryValues): void
   'outbox.remove'(lane: string, id: string): void
   /** Of this process, where several have the database; so of the next two. */
   'outbox.page'(after: number, limit: number): DeliveryRow[]

@@ -46,6 +46,7 @@ export const profileStore = (call: CallDatabase, now: () => number, isShared: bo
 /** @param isOneOfMany whether other processes have the database too */
 export const deliveryOutbox = (call: CallDatabase, isOneOfMany: () => boolean): DeliveryOutbox => ({
   add: (kept) => call('outbox.add', deliveryValues(kept)),
+  change: (kept) => call('outbox.change', deliveryValues(kept)),
   remove: (lane, id) => call('outbox.remove', lane, id),
   async list(lanes, onUnreadable = () => {}) {
     if (!lanes)

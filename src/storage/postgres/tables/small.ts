@@ -127,6 +127,8 @@ export const idempotencyPlans = ({ n: me, isOneOfMany }: Self) =>
 export const outboxPlans = ({ n: me, isOneOfMany }: Self) =>
   ({
     'outbox.add': (delivery) => does(...ridingStatements({ deliveries: [delivery] }, me, null)),
+    'outbox.change': ({ lane, id, delivery }) =>
+      does(statement('UPDATE @deliveries SET delivery = $3 WHERE lane = $1 AND id = $2', lane, id, delivery)),
     'outbox.remove': (lane, id) => does(statement('DELETE FROM @deliveries WHERE lane = $1 AND id = $2', lane, id)),
     'outbox.page': (after, limit) => rowsOf<DeliveryRow>(DELIVERIES, after, isOneOfMany ? me : null, limit),
     'outbox.places': (lanes) =>

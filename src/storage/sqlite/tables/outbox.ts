@@ -15,6 +15,7 @@ export function deliveryKeeper(db: Database): (values: DeliveryValues) => void {
 
 /** Deliveries that wait, and the attempts that were made. */
 export function outboxOperations(db: Database): OperationsOf<'outbox'> {
+  const change = db.prepare('UPDATE deliveries SET delivery = ? WHERE lane = ? AND id = ?')
   const remove = db.prepare('DELETE FROM deliveries WHERE lane = ? AND id = ?')
   const page = db.prepare('SELECT n, id, lane, delivery FROM deliveries WHERE n > ? ORDER BY n LIMIT ?')
   const places = db.prepare('SELECT n FROM deliveries WHERE lane IN (SELECT value FROM json_each(?)) ORDER BY n')
@@ -38,6 +39,7 @@ export function outboxOperations(db: Database): OperationsOf<'outbox'> {
 
   return {
     'outbox.add': deliveryKeeper(db),
+    'outbox.change': ({ lane, id, delivery }) => void change.run(delivery, lane, id),
     'outbox.remove': (lane, id) => void remove.run(lane, id),
     'outbox.page': (after, limit) => page.all(after, limit),
     'outbox.places': (lanes) => places.all(JSON.stringify(lanes)).map(({ n }) => n),
