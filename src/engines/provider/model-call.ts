@@ -364,22 +364,23 @@ export const toolMessage = (results: { id: string; name: string; result: ToolRes
   })),
 })
 
+/** Vendors refuse a result without a word: Amazon Bedrock any, Anthropic that of a call that failed. */
+const WORDLESS = '(no output)'
+
 function modelOutput({ content, isError }: ToolResult): ToolResultOutput {
-  if (typeof content === 'string') return { type: isError ? 'error-text' : 'text', value: wellFormed(content) }
-  if (isError) {
-    const texts = content.map((part) => (part.type === 'text' ? wellFormed(part.text) : ''))
-    return { type: 'error-text', value: texts.join('\n') }
+  const parts = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content
+  const shown = parts.filter((part) => part.type !== 'text' || !isBlank(part.text))
+  if (isError || shown.every((part) => part.type === 'text')) {
+    const texts = shown.flatMap((part) => (part.type === 'text' ? wellFormed(part.text) : []))
+    return { type: isError ? 'error-text' : 'text', value: texts.join('\n') || WORDLESS }
   }
   return {
     type: 'content',
-    // blank text beside an image is refused
-    value: content
-      .filter((part) => part.type !== 'text' || !isBlank(part.text))
-      .map((part) =>
-        part.type === 'text'
-          ? { type: 'text', text: wellFormed(part.text) }
-          : { type: 'image-data', data: part.data, mediaType: part.mediaType },
-      ),
+    value: shown.map((part) =>
+      part.type === 'text'
+        ? { type: 'text', text: wellFormed(part.text) }
+        : { type: 'image-data', data: part.data, mediaType: part.mediaType },
+    ),
   }
 }
 

@@ -72,13 +72,13 @@ for (const [name, shown] of [
     t.match(host.of('assistant_message')[0]?.message.content, [{ type: 'tool_use', name }], 'clients see its own')
   })
 
-t.test('blank text of a tool beside its image is not shown', async (t) => {
+/** What the model is shown of the result of a tool of an MCP server. */
+async function shownResult(t: Test, vendor: string, result: object) {
   const endpoint = await startModelEndpoint(t)
-  const image = { type: 'image', data: 'ZG90', mimeType: 'image/png' }
-  const execute = async () => ({ content: [{ type: 'text', text: '\n' }, image] })
+  const execute = async () => result
   const tools = async () => ({ look: { description: 'Looks.', inputSchema: jsonSchema({ type: 'object' }), execute } })
   const server = { tools } as unknown as NonNullable<ProviderEngineOptions['mcpServers']>[string]
-  const provider = { id: 'anthropic', baseUrl: endpoint.url, apiKeyEnv: 'KEY', model: 'fake' }
+  const provider = { id: vendor, baseUrl: endpoint.url, apiKeyEnv: 'KEY', model: 'fake' }
   const { runner, host } = await open(providerEngine({ env: { KEY: 'k' }, mcpServers: { things: server } }), {
     provider,
   })
@@ -86,12 +86,33 @@ t.test('blank text of a tool beside its image is not shown', async (t) => {
   host.decide = () => ({ behavior: 'allow' })
   runner.send(script({ tools: [{ tool: 'mcp__things__look', id: 'call-1' }] }, { text: 'done' }))
   await host.turn(1)
-  const [result] = endpoint.requests[1]!.body.messages.at(-1)!.content as { content: { type: string }[] }[]
+  const { content } = endpoint.requests[1]!.body.messages.at(-1)!
+  return { host, content }
+}
+
+const IMAGE = { type: 'image', data: 'ZG90', mimeType: 'image/png' }
+
+t.test('blank text of a tool beside its image is not shown', async (t) => {
+  const { content } = await shownResult(t, 'anthropic', { content: [{ type: 'text', text: '\n' }, IMAGE] })
+  const [result] = content as { content: { type: string }[] }[]
   t.same(
     result?.content.map(({ type }) => type),
     ['image'],
   )
 })
+
+for (const [what, result] of [
+  ['that says nothing', { content: [{ type: 'text', text: '' }] }],
+  ['that says nothing in two parts', { content: [IMAGE, IMAGE].map(() => ({ type: 'text', text: ' ' })) }],
+  ['that fails without a word', { content: [{ type: 'text', text: '\n' }], isError: true }],
+  ['that fails with an image alone', { content: [IMAGE], isError: true }],
+] as const)
+  t.test(`a tool ${what} is shown with words: vendors refuse a result that has none`, async (t) => {
+    const { content, host } = await shownResult(t, 'anthropic', result)
+    t.match(content, [{ type: 'tool_result', tool_use_id: 'call-1', content: '(no output)' }])
+    t.match(host.results['call-1'], { isError: 'isError' in result })
+    t.equal((await shownResult(t, 'openai-compatible', result)).content, '(no output)')
+  })
 
 t.test('what one model thought is not shown to another', async (t) => {
   const endpoint = await startModelEndpoint(t)
