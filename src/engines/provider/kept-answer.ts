@@ -76,6 +76,20 @@ function asNoItem<Part extends AnswerPart>(part: Part): Part {
   return { ...part, providerOptions: Object.fromEntries(remarks) }
 }
 
+/**
+ * A transcript as a model is shown it. Mistral's, wherever they run, refuse a message of the user right behind results of tools, which is
+ * what a turn leaves that ended between those and an answer: all that is said afterwards would be refused.
+ */
+export const inOrderOf = (model: string, messages: ModelMessage[]): ModelMessage[] =>
+  MISTRAL.test(model)
+    ? messages.flatMap((message, index) =>
+        message.role === 'user' && messages[index - 1]?.role === 'tool' ? [TURN_ENDED, message] : [message],
+      )
+    : messages
+
+const MISTRAL = /[sx]tral/i
+const TURN_ENDED: ModelMessage = { role: 'assistant', content: '(The turn ended here.)' }
+
 /** The same of a call and of its result. */
 export function toolNameAsShown(name: string): string {
   if (FIT.test(name) && !(name in Object.prototype)) return name

@@ -15,7 +15,7 @@ import { newId } from '../../lib/new-id.js'
 import { oneLine } from '../../lib/one-line.js'
 import { wellFormed, wellFormedJson } from '../../lib/well-formed.js'
 import { tokenCount } from '../token-usage.js'
-import { isBlank, keptAnswer, toolNameAsShown } from './kept-answer.js'
+import { inOrderOf, isBlank, keptAnswer, toolNameAsShown } from './kept-answer.js'
 import type { LanguageModel } from './models.js'
 import { ToldUsage } from './told-usage.js'
 import type { ProviderTool, ToolResult } from './tool.js'
@@ -119,7 +119,7 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
     const result = streamText({
       model: request.model,
       system: request.system,
-      messages: request.messages,
+      messages: inOrderOf(request.modelId, request.messages),
       tools: request.tools,
       providerOptions: VENDOR_KEEPS_NOTHING,
       ...(request.maxOutputTokens !== undefined && { maxOutputTokens: request.maxOutputTokens }),

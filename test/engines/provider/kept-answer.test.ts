@@ -114,6 +114,32 @@ for (const [what, result] of [
     t.equal((await shownResult(t, 'openai-compatible', result)).content, '(no output)')
   })
 
+for (const [model, behind] of [
+  ['mistral-medium-latest', ['assistant', 'user']],
+  ['mistralai/Devstral-Small', ['assistant', 'user']],
+  ['open-mixtral-8x7b', ['assistant', 'user']],
+  ['a-model', ['user']],
+] as const)
+  t.test(`behind results of tools ${model} is shown ${behind.join(', ')}, whatever ended the turn there`, async (t) => {
+    const endpoint = await startModelEndpoint(t)
+    const provider = { id: 'openai-compatible', baseUrl: endpoint.url, model }
+    const { runner, host } = await open(providerEngine(), { provider, config: { maxTurns: 1 } })
+    t.teardown(() => runner.close())
+    const call = { tool: 'fs_list', id: 'call-1' }
+    runner.send(script({ tools: [call] }))
+    t.match(await host.turn(1), { subtype: 'error_max_turns' })
+    runner.send(script({ tools: [call] }))
+    t.match(await host.turn(2), { subtype: 'error_max_turns' })
+    runner.send('go on')
+    t.match(await host.turn(3), { subtype: 'success' })
+    const { messages } = endpoint.requests.at(-1)!.body
+    const turn = ['user', 'assistant', 'tool']
+    t.same(
+      messages.map(({ role }) => role),
+      ['system', ...turn, ...behind.slice(0, -1), ...turn, ...behind],
+    )
+  })
+
 t.test('what one model thought is not shown to another', async (t) => {
   const endpoint = await startModelEndpoint(t)
   const provider = { id: 'anthropic', baseUrl: endpoint.url, apiKeyEnv: 'KEY', models: ['one', 'two'] }
