@@ -127,16 +127,23 @@ async function takeStep(context: TurnContext, turn: TurnState, signal: AbortSign
 
   const { model, stopReason, spent } = answer
   // another model may have been chosen meanwhile
+  const isRefused = isTurnRefused(answer)
   const message =
     answer.message && modelId !== state.model ? forAnotherModel(answer.message, state.model) : answer.message
   if (message && answer.toolCalls.length > 0) {
     turn.work = { answer: message, calls: answer.toolCalls.map((call) => ({ ...call, phase: 'open' })) }
-  } else if (message) {
+  } else if (message && !isRefused) {
     state.messages.push(message)
   }
   if (answer.blocks.length > 0) {
     const shown = { ...told, model, stopReason, usage: spent.usage }
     emit({ type: 'assistant_message', message: shown, uuid, parentToolUseId: null })
+  }
+  if (isRefused) {
+    context.calls.abandon(turn.work?.calls ?? [], REFUSED)
+    turn.work = null
+    const errors = [REFUSED, ...takeBack(state.messages, REFUSED), REFUSED_AGAIN]
+    return { subtype: 'error_during_execution', errors }
   }
   if (!turn.work) {
     const unfinished = UNFINISHED[stopReason] ?? wordless(answer, turn)
@@ -151,11 +158,21 @@ async function takeStep(context: TurnContext, turn: TurnState, signal: AbortSign
   return { subtype: 'error_during_execution', errors: [reason] }
 }
 
+const REFUSED = 'The model, or a filter of its vendor, refused to answer (refusal).'
+const REFUSED_AGAIN = 'If it refuses what you say next, too, choose another model or begin a new session.'
+
+/**
+ * Whether the model would refuse what comes after it, too, as long as it is shown what it refused: Anthropic says so of its `refusal`, and
+ * what nothing was said to was refused as it stands.
+ */
+const isTurnRefused = ({ stopReason, vendorReason, blocks }: ModelAnswer): boolean =>
+  stopReason === 'refusal' && (vendorReason === 'refusal' || spoken(blocks).trim() === '')
+
 /** Ends of an answer that is not what the model was asked for, though the call went well. */
 const UNFINISHED: Readonly<Record<string, string>> = {
   max_tokens: 'The answer of the model was cut off (max_tokens): it may take no more tokens.',
   model_context_window_exceeded: `The answer of the model was cut off: nothing more fits into its context. ${ALL_TOO_LONG}`,
-  refusal: 'The model, or a filter of its vendor, refused to answer (refusal).',
+  refusal: REFUSED,
   // some endpoints lose a call that they could not read
   tool_use: 'The model ended its answer to call a tool (tool_use), and no call came with it.',
 }

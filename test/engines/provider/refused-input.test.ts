@@ -148,3 +148,67 @@ t.test('one value that is too long is not taken for a conversation that is', asy
     t.same((await host.turn(index + 2)).errors, [`HTTP 400: ${message}`, TAKEN_BACK])
   }
 })
+
+const REFUSED = 'The model, or a filter of its vendor, refused to answer (refusal).'
+const REFUSED_AGAIN = 'If it refuses what you say next, too, choose another model or begin a new session.'
+
+/** One on a vendor that refuses in its answers. */
+async function refusing(t: Pick<TapTest, 'teardown'>, id: string) {
+  const { url, requests } = await startModelEndpoint(t)
+  const engine = providerEngine({
+    env: { KEY: 'k' },
+    webSearch: async () => [{ title: 'long '.repeat(400), url: 'x' }],
+  })
+  const { runner, host } = await open(engine, {
+    provider: { id, baseUrl: url, model: 'fake', apiKeyEnv: 'KEY' },
+    config: { permissionMode: 'bypassPermissions' },
+  })
+  t.teardown(() => runner.close())
+  const shown = () => JSON.stringify(requests.at(-1)!.body.messages)
+  return { runner, host, shown }
+}
+
+t.test(
+  'what a model of Anthropic refuses in its answer is not shown to it again: it would refuse all that follows',
+  async (t) => {
+    const { runner, host, shown } = await refusing(t, 'anthropic')
+    runner.send('one')
+    await host.turn(1)
+    const call = { tool: 'fs_write', id: 'w', input: { path: 'a', content: 'b' } }
+    const refused = script({ text: 'First you', tools: [call], stopReason: 'refusal' })
+    runner.send(refused)
+    t.match(await host.turn(2), { subtype: 'error_during_execution', errors: [REFUSED, TAKEN_BACK, REFUSED_AGAIN] })
+    t.match(host.of('assistant_message').at(-1)?.message, {
+      content: [{ text: 'First you' }, { type: 'tool_use' }],
+      stopReason: 'refusal',
+    })
+    t.match(host.results, { w: { isError: true, content: REFUSED } }, 'clients see the end of each call')
+    t.same(runner.files?.list(), [])
+    runner.send('two')
+    t.match(await host.turn(3), { subtype: 'success', result: 'pong' })
+    t.match(shown(), /one.*pong.*two/)
+    t.notMatch(shown(), /First you|refusal|"w"/)
+  },
+)
+
+t.test('of a result of a tool that it refuses the beginning stays', async (t) => {
+  const { runner, host, shown } = await refusing(t, 'anthropic')
+  const search = { tool: 'web_search', id: 's', input: { query: 'x' } }
+  runner.send(script({ tools: [search] }, { text: 'I', stopReason: 'refusal' }))
+  const shortened = /without what was refused: only the beginning of the last results of tools/
+  t.match((await host.turn(1)).errors, [REFUSED, shortened, REFUSED_AGAIN])
+  runner.send('two')
+  await host.turn(2)
+  t.match(shown(), /The rest, \d+ characters, was left out/)
+})
+
+t.test('other vendors refuse what they say nothing to; what they cut off is kept', async (t) => {
+  const { runner, host, shown } = await refusing(t, 'openai-compatible')
+  runner.send(script({ stopReason: 'content_filter' }))
+  t.same((await host.turn(1)).errors, [REFUSED, TAKEN_BACK, REFUSED_AGAIN])
+  runner.send(script({ text: 'half', stopReason: 'content_filter' }))
+  t.same((await host.turn(2)).errors, [REFUSED])
+  runner.send('two')
+  t.match(await host.turn(3), { subtype: 'success', result: 'pong' })
+  t.match(shown(), /"half"/)
+})
