@@ -354,22 +354,28 @@ function reportedCost(usage: LanguageModelUsage, metadata: unknown): number | un
 }
 
 /** The results of one answer's calls, as the model is shown them. */
-export const toolMessage = (results: { id: string; name: string; result: ToolResult }[]): ModelMessage => ({
+export const toolMessage = (
+  results: { id: string; name: string; result: ToolResult }[],
+  takesImages: boolean,
+): ModelMessage => ({
   role: 'tool',
   content: results.map(({ id, name, result }) => ({
     type: 'tool-result',
     toolCallId: id,
     toolName: toolNameAsShown(name),
-    output: modelOutput(result),
+    output: modelOutput(result, takesImages),
   })),
 })
 
 /** Vendors refuse a result without a word: Amazon Bedrock any, Anthropic that of a call that failed. */
 const WORDLESS = '(no output)'
+const NO_IMAGES = '[An image was left out: this provider takes none in the result of a tool]'
 
-function modelOutput({ content, isError }: ToolResult): ToolResultOutput {
+function modelOutput({ content, isError }: ToolResult, takesImages: boolean): ToolResultOutput {
   const parts = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content
-  const shown = parts.filter((part) => part.type !== 'text' || !isBlank(part.text))
+  const shown = parts
+    .filter((part) => part.type !== 'text' || !isBlank(part.text))
+    .map((part) => (part.type === 'text' || takesImages ? part : { type: 'text' as const, text: NO_IMAGES }))
   if (isError || shown.every((part) => part.type === 'text')) {
     const texts = shown.flatMap((part) => (part.type === 'text' ? wellFormed(part.text) : []))
     return { type: isError ? 'error-text' : 'text', value: texts.join('\n') || WORDLESS }

@@ -13,6 +13,8 @@ export interface ModelSource {
   apiKeySource: string
   /** Values that `set_model` accepts; undefined when the profile declares none, and any will do. */
   models: string[] | undefined
+  /** In the results of tools. */
+  takesImages: boolean
   open(modelId: string): LanguageModel
   /** Takes the key out of a text that a provider wrote. */
   redact(text: string): string
@@ -54,6 +56,7 @@ export async function openProvider(provider: ProviderRef, options: ModelSourceOp
   return {
     apiKeySource: keyEnv ?? 'none',
     models: modelList(provider),
+    takesImages: peer?.takesImages === true,
     open: await openModels(provider, peer, apiKey, { ...options, redact }),
     redact,
   }

@@ -6,14 +6,25 @@ export interface Peer {
   factory: string
   /** Read when the profile names no variable. Absent: the package finds its credentials itself. */
   keyEnv?: string
+  /** Hands over an image in the result of a tool; the packages of the others, which have no place for it, would write it out as text. */
+  takesImages?: true
 }
 
 /** Providers that are imported when a profile names them; the operator installs the package. */
 export const PEERS: ReadonlyMap<string, Peer> = new Map([
-  ['openai', { package: '@ai-sdk/openai', version: '3', factory: 'createOpenAI', keyEnv: 'OPENAI_API_KEY' }],
+  [
+    'openai',
+    {
+      ...{ package: '@ai-sdk/openai', version: '3', factory: 'createOpenAI', keyEnv: 'OPENAI_API_KEY' },
+      takesImages: true,
+    },
+  ],
   [
     'anthropic',
-    { package: '@ai-sdk/anthropic', version: '3', factory: 'createAnthropic', keyEnv: 'ANTHROPIC_API_KEY' },
+    {
+      ...{ package: '@ai-sdk/anthropic', version: '3', factory: 'createAnthropic', keyEnv: 'ANTHROPIC_API_KEY' },
+      takesImages: true,
+    },
   ],
   [
     'google',
@@ -22,6 +33,7 @@ export const PEERS: ReadonlyMap<string, Peer> = new Map([
       version: '3',
       factory: 'createGoogleGenerativeAI',
       keyEnv: 'GOOGLE_GENERATIVE_AI_API_KEY',
+      takesImages: true,
     },
   ],
   ['mistral', { package: '@ai-sdk/mistral', version: '3', factory: 'createMistral', keyEnv: 'MISTRAL_API_KEY' }],
@@ -29,8 +41,11 @@ export const PEERS: ReadonlyMap<string, Peer> = new Map([
   ['groq', { package: '@ai-sdk/groq', version: '3', factory: 'createGroq', keyEnv: 'GROQ_API_KEY' }],
   ['deepseek', { package: '@ai-sdk/deepseek', version: '2', factory: 'createDeepSeek', keyEnv: 'DEEPSEEK_API_KEY' }],
   ['cohere', { package: '@ai-sdk/cohere', version: '3', factory: 'createCohere', keyEnv: 'COHERE_API_KEY' }],
-  ['azure', { package: '@ai-sdk/azure', version: '3', factory: 'createAzure' }],
-  ['amazon-bedrock', { package: '@ai-sdk/amazon-bedrock', version: '4', factory: 'createAmazonBedrock' }],
+  ['azure', { package: '@ai-sdk/azure', version: '3', factory: 'createAzure', takesImages: true }],
+  [
+    'amazon-bedrock',
+    { package: '@ai-sdk/amazon-bedrock', version: '4', factory: 'createAmazonBedrock', takesImages: true },
+  ],
 ])
 
 /** Values of `provider.id`. */

@@ -61,7 +61,7 @@ async function finishWork(context: TurnContext, turn: TurnState, signal: AbortSi
   closeWork(context, turn)
 }
 
-function closeWork({ state }: TurnContext, turn: TurnState): void {
+function closeWork({ state, source }: TurnContext, turn: TurnState): void {
   if (!turn.work) return
   const { answer, calls } = turn.work
   const shown = toolCallIds([answer])
@@ -69,7 +69,7 @@ function closeWork({ state }: TurnContext, turn: TurnState): void {
     ...{ name, result: result! },
     id: shown.has(id) ? id : callIdAsShown(id),
   }))
-  state.messages.push(answer, toolMessage(results))
+  state.messages.push(answer, toolMessage(results, source.takesImages))
   turn.work = null
 }
 
