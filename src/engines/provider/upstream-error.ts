@@ -6,6 +6,7 @@ import {
   NoOutputGeneratedError,
   RetryError,
   TypeValidationError,
+  UnsupportedFunctionalityError,
 } from 'ai'
 import { toError } from '../../errors.js'
 import { oneLine } from '../../lib/one-line.js'
@@ -79,8 +80,9 @@ const isUnread = ({ message, cause }: Error, status: number | undefined): boolea
 
 export const rootOf = (error: Error): Error => (error.cause instanceof Error ? rootOf(error.cause) : error)
 
-/** Of the request itself: invalid, too large, not to be processed. */
+/** Of the request itself: invalid, too large, not to be processed. What a package cannot send, as an image of a strange type, never gets there. */
 const INPUT_REFUSALS: readonly (number | undefined)[] = [400, 413, 422]
 
 export const refusesInput = (thrown: unknown): boolean =>
-  APICallError.isInstance(thrown) && INPUT_REFUSALS.includes(thrown.statusCode)
+  UnsupportedFunctionalityError.isInstance(thrown) ||
+  (APICallError.isInstance(thrown) && INPUT_REFUSALS.includes(thrown.statusCode))

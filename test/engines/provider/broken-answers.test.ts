@@ -1,9 +1,10 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { UnsupportedFunctionalityError } from 'ai'
 import t, { type Test } from 'tap'
 import { providerEngine } from '../../../src/engines/provider/engine.js'
 import { eventStreamFetch } from '../../../src/engines/provider/event-stream.js'
-import { userMessage } from '../../../src/engines/provider/model-call.js'
+import { toolMessage, userMessage } from '../../../src/engines/provider/model-call.js'
 import { runTurn, type TurnContext } from '../../../src/engines/provider/turn.js'
 import { NO_USAGE } from '../../../src/engines/token-usage.js'
 import { script, startModelEndpoint } from '../../fixtures/model-endpoint.js'
@@ -105,13 +106,15 @@ t.test('a model that has nothing to say, or to add to what it has done, is a suc
 })
 
 /** The end of a turn whose model answers with these parts, as the package of its vendor reads them. */
-function endOf(...parts: object[]) {
-  const doStream = async () => ({ stream: ReadableStream.from([{ type: 'stream-start', warnings: [] }, ...parts]) })
+const endOf = (...parts: object[]) =>
+  turnOf(async () => ({ stream: ReadableStream.from([{ type: 'stream-start', warnings: [] }, ...parts]) }))
+
+function turnOf(doStream: () => Promise<object>, messages = [userMessage('Draw.')]) {
   const model = { specificationVersion: 'v3', provider: 'fake', modelId: 'fake', supportedUrls: {}, doStream }
   const context = {
     config: {},
     source: { open: () => model, redact: (text: string) => text },
-    state: { messages: [userMessage('Draw.')], model: 'fake', totals: { numTurns: 0, costUsd: 0 } },
+    state: { messages, model: 'fake', totals: { numTurns: 0, costUsd: 0 } },
     prices: {},
     request: { system: '', tools: {}, claimId: () => true, onWarning: () => {}, drained: () => undefined },
     hold: { over: undefined },
@@ -123,6 +126,19 @@ function endOf(...parts: object[]) {
 }
 
 const used = { inputTokens: { total: 1 }, outputTokens: { total: 1 } }
+
+t.test('what the package of a vendor cannot send is taken back as what the vendor refuses is', async (t) => {
+  const image = { type: 'image' as const, data: 'aGk=', mediaType: 'image/svg+xml' }
+  const result = { id: 'c', name: 'look', result: { content: [image] } }
+  const call = { type: 'tool-call' as const, toolCallId: 'c', toolName: 'look', input: {} }
+  const messages = [userMessage('Look.'), { role: 'assistant' as const, content: [call] }, toolMessage([result], true)]
+  const message = 'Unsupported image mime type: image/svg+xml'
+  const refuse = async () => {
+    throw new UnsupportedFunctionalityError({ functionality: 'image', message })
+  }
+  t.match((await turnOf(refuse, messages)).errors, [message, /^The session goes on without what was refused: only the/])
+  t.match(messages.at(-1)?.content, [{ output: { type: 'text', value: /^\[An image was left out/ } }])
+})
 
 t.test('an image alone is told as what a session cannot tell', async (t) => {
   const file = { type: 'file', mediaType: 'image/png', data: 'aGk=' }
