@@ -64,7 +64,7 @@ export class Removals {
     if (entry && reason === 'client') await onClosing?.(infoOf(entry))
     const session = table.resident(id)
     if (reason === undefined) await keeping.erase(id, session)
-    else await keeping.remove(id, session, { reason, ending: session && telling.endingOf(session, reason) })
+    else await keeping.remove(id, session, { reason, ending: () => session && telling.endingOf(session, reason) })
     const readMeanwhile = table.resident(id)
     if (readMeanwhile !== session) await keeping.erase(id, readMeanwhile)
   }

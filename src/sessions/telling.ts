@@ -69,17 +69,11 @@ export class Telling {
     else if (body.type === 'permission_resolved') inbox?.onResolved(session.id, body.requestId)
     const { ending } = session
     // told ahead, and kept with the removal; what waited for an answer is told with it
-    const isToldAhead = ending !== undefined && (ending.isKept || session.writer?.removed)
-    const notification =
-      isToldAhead && body.type === 'permission_resolved' ? undefined : notifier?.notify(body, place, info)
-    if (isToldAhead && body.type === 'session_closed')
-      session.whenDurable(() => {
-        if (ending.isKept) return ending.send()
-        // the removal was refused, and the session has ended by itself
-        notification?.keep()
-        notification?.send()
-      })
-    else if (notification) session.tell(notification)
+    if (ending && body.type === 'session_closed') session.whenDurable(ending.send)
+    else if (!ending || body.type !== 'permission_resolved') {
+      const notification = notifier?.notify(body, place, info)
+      if (notification) session.tell(notification)
+    }
     const counted = usage?.count(body, ts, new Counted(session))
     if (counted) session.tell(counted)
   }
@@ -166,16 +160,14 @@ export class Telling {
     session.whenDurable(() => this.#parts.listeners.emit(event, payload, session))
   }
 
-  /** What is to be told of a session's end, for the removal to keep: in case the process dies before the session has ended. */
+  /**
+   * What is to be told of a session's end, for the removal that is decided to keep: in case the process dies before the session has ended.
+   * Not sooner: its turn may be over, or it may end by itself, while that is being decided.
+   */
   endingOf(session: Session, reason: SessionClosedReason): PlannedNotification | undefined {
     const { notifier } = this.#observers
-    // whoever comes while it is being removed finds it gone
-    if (!notifier || session.ended || session.writer?.removed) return undefined
-    const { closingSeq = 0, log } = session
-    const place = {
-      seq: closingSeq > log.lastSeq ? closingSeq : log.lastSeq + ENDING_AHEAD,
-      ts: this.#parts.clock.now(),
-    }
+    if (!notifier || session.ended) return undefined
+    const place = { seq: session.log.lastSeq + ENDING_AHEAD, ts: this.#parts.clock.now() }
     const info = () => ({ ...session.info(place.seq), status: 'closed' as const, pendingPermissions: 0 })
     const planned = notifier.notify({ type: 'session_closed', reason }, place, info)
     // told once, by whichever process

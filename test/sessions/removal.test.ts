@@ -69,6 +69,41 @@ t.test('the end of a session that fails while its removal waits is told, also wh
   t.same(told, ['session_error', 'session_closed'])
 })
 
+t.test('and as what it was, when the removal is done', async (t) => {
+  const told: SessionNotification[] = []
+  const notifications = { onNotification: (one: SessionNotification) => void told.push(one) }
+  const { registry, journal, engine } = await buildJournaled(t, { script, notifications })
+  const { id } = await registry.create({ cwd: SOME_CWD })
+  journal.hold()
+  const removal = registry.close(id, 'client')
+  await new Promise(setImmediate)
+  engine.last.host.emit({ type: 'session_error', message: 'it broke' })
+  journal.release()
+  t.match(await removal, { status: 'failed' })
+  await until(() => told.some(({ type }) => type === 'session_closed'), 'word of its end')
+  t.match(told, [{ type: 'session_error' }, { type: 'session_closed', reason: 'error' }])
+})
+
+t.test(
+  'the end of a session is told as it is once its removal is decided, with the turn that ended meanwhile',
+  async (t) => {
+    const told: SessionNotification[] = []
+    const notifications = { onNotification: (one: SessionNotification) => void told.push(one) }
+    const { registry, journal, engine } = await buildJournaled(t, { notifications })
+    const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
+    await until(() => engine.last.sent.length === 1)
+    await registry.durable(id)
+    journal.hold()
+    const removal = registry.close(id, 'client')
+    await new Promise(setImmediate)
+    engine.last.complete()
+    journal.release()
+    t.match(await removal, { status: 'closed', numTurns: 1 })
+    await until(() => told.some(({ type }) => type === 'session_closed'), 'word of its end')
+    t.match(told.at(-1), { type: 'session_closed', reason: 'client', session: { status: 'closed', numTurns: 1 } })
+  },
+)
+
 for (const isDone of [false, true])
   t.test(
     `a kill after a refusal, ${isDone ? 'with the write done all the same' : 'before the write was done'}: one outcome, and asking again ends in it`,

@@ -209,19 +209,20 @@ export class JournalWriter implements LogJournal {
    * Removes the session from the journal; nothing is written meanwhile.
    * @throws what the journal throws, and SG_ERR_STORE_UNAVAILABLE when whoever asked was refused; it goes on then
    */
-  remove(removal: Removal = { ending: undefined }): Promise<void> {
+  remove(removal: Removal = {}): Promise<void> {
     if (this.#isAbandoned) return Promise.reject(unavailable())
     if (this.#state === 'stopped') return Promise.resolve()
     this.#removing ??= this.#remove(removal)
     return this.#removing
   }
 
-  async #remove({ ending, decision }: Removal): Promise<void> {
+  async #remove({ decision }: Removal): Promise<void> {
+    let ending: PlannedNotification | undefined
     try {
       await this.#written()
       this.#retry?.timer.cancel()
-      if (decision && !this.#next.isBirth) await this.#decide(decision)
-      else if (!this.#next.isBirth) await this.#removeFromJournal(ending)
+      if (decision && !this.#next.isBirth) ending = await this.#decide(decision)
+      else if (!this.#next.isBirth) await this.#removeFromJournal(undefined)
     } catch (error) {
       this.#removing = undefined
       this.#state = 'idle'
@@ -237,7 +238,11 @@ export class JournalWriter implements LogJournal {
     this.#stop()
   }
 
-  async #decide({ news, isRefused, onDecided }: NonNullable<Removal['decision']>): Promise<void> {
+  async #decide({
+    news,
+    isRefused,
+    onDecided,
+  }: NonNullable<Removal['decision']>): Promise<PlannedNotification | undefined> {
     if (isRefused()) throw unavailable()
     await this.#parts.journal.deposit(this.#owner.id, [news])
     if (isRefused()) {
@@ -245,7 +250,7 @@ export class JournalWriter implements LogJournal {
       throw unavailable()
     }
     this.#isDecided = true
-    onDecided()
+    return onDecided()
   }
 
   async #removeAtLast(ending: PlannedNotification | undefined): Promise<void> {

@@ -171,8 +171,6 @@ export interface JournalWrite {
 
 /** How a session is removed. */
 export interface Removal {
-  /** What is to be told of its end, kept in the same write. */
-  ending: PlannedNotification | undefined
   /**
    * Who asked for it may be refused. It is decided by a write that can be taken back, as the removal cannot, and then done whatever
    * becomes of this process.
@@ -180,7 +178,8 @@ export interface Removal {
   decision?: {
     news: News
     isRefused(): boolean
-    onDecided(): void
+    /** @returns what is to be told of its end, kept in the same write */
+    onDecided(): PlannedNotification | undefined
   }
 }
 

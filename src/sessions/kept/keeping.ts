@@ -185,13 +185,13 @@ export class Keeping implements JournalWriterParts {
   /**
    * Removes a session for somebody who asked for it. Resolves once that is decided, durably: then it is done, in the write that comes
    * next, whatever becomes of this process.
-   * @param ending what is to be told of its end
+   * @param ending gives what is to be told of its end, once that is decided
    * @throws SG_ERR_STORE_UNAVAILABLE; the session stays as it is then
    */
   async remove(
     id: string,
     session: KeptSession | undefined,
-    { reason, ending }: { reason: SessionClosedReason; ending: PlannedNotification | undefined },
+    { reason, ending }: { reason: SessionClosedReason; ending(): PlannedNotification | undefined },
   ): Promise<void> {
     const news = newsOf({ type: 'removal', reason })
     if (session && this.hasAll)
@@ -199,8 +199,12 @@ export class Keeping implements JournalWriterParts {
         patiently(
           this.#clock,
           (isRefused) =>
-            new Promise<void>((onDecided, reject) => {
-              session.erase({ ending, decision: { news, isRefused, onDecided } }).then(onDecided, reject)
+            new Promise<void>((decided, reject) => {
+              const onDecided = () => {
+                decided()
+                return ending()
+              }
+              session.erase({ decision: { news, isRefused, onDecided } }).then(decided, reject)
             }),
         ),
       )
