@@ -159,7 +159,9 @@ export class SessionRegistry {
     const entry = this.#table.get(id) ?? (await this.#archive.find(id))
     if (entry || !this.shared || this.#archive.isHidden(id)) return entry && infoOf(entry)
     const left = await this.#keeping.get(id)
-    return left && { ...left.state.info, lastSeq: left.lastSeq }
+    // who has it is about to carry that out
+    const isGoing = left?.news?.some(({ type }) => type === 'removal')
+    return left && !isGoing ? { ...left.state.info, lastSeq: left.lastSeq } : undefined
   }
 
   /** Whether it is in memory, or parked: nothing has to be asked about it. */

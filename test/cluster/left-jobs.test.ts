@@ -83,6 +83,37 @@ if (hasPostgres()) {
       },
     )
 
+  t.test(
+    'a job that ran is canceled there, too, while the removal of its session is not carried out yet',
+    async (t: Test) => {
+      const { join } = await clusterOf(t, [], { leaseMs: 3_000 })
+      const a = await join('a', { queue: {} })
+      const { id } = (await a.call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt: 'on' }, attempts: 2 })).json
+      const read = async (node: TestNode) => (await node.call('GET', `/jobs/${id}`)).json
+      await until(async () => (await read(a)).sessionId, 'its session')
+      const { sessionId } = await read(a)
+      const b = await join('b')
+      a.cutOff()
+      await until(async () => (await b.storage.cluster!.placeOfSession(sessionId))?.owner?.name === 'b', 'taken')
+      const journal = b.storage.journal!
+      const { remove } = journal
+      let goOn = () => {}
+      const held = new Promise<void>((resolve) => {
+        goOn = resolve
+      })
+      journal.remove = async (...args) => {
+        await held
+        return remove.apply(journal, args)
+      }
+      t.match(await b.call('DELETE', `/sessions/${sessionId}`), { status: 200 })
+      const c = await join('c', { queue: {} })
+      t.equal(await c.worker.registry.get(sessionId), undefined, 'to a host, too')
+      await until(async () => (await read(c)).finishedAt || c.engine.runners.length > 0, 'the end of the job')
+      t.match(await read(c), { status: 'canceled', attempt: 1, sessionId })
+      goOn()
+    },
+  )
+
   for (const isAnswered of [false, true])
     t.test(
       `a parked job whose session a node without a queue took is over as its turn is, once that node has left, answered ${isAnswered ? 'before' : 'after'} there is one with a queue`,
