@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { SOME_CWD, until } from '../fixtures/build.js'
-import { clusterOf } from '../fixtures/cluster.js'
-import { hasPostgres } from '../storage/postgres-world.js'
+import { clusterOf, sessionOn } from '../fixtures/cluster.js'
+import { hasPostgres, postgres } from '../storage/postgres-world.js'
 
 const LEASE = { leaseMs: 4_000 }
 
@@ -40,5 +40,16 @@ if (hasPostgres()) {
     await a.stop()
     t.same(told, ['session_closed'])
     t.equal(removals, 1)
+  })
+
+  t.test('what a node has just removed is gone, also when it is itself right after that', async (t: Test) => {
+    const { nodes, schema } = await clusterOf(t, ['a', 'b'], { leaseMs: 3_000 })
+    const b = nodes[1]
+    const server = await postgres()
+    const id = await sessionOn(b)
+    b.cutOff()
+    const removed = `DELETE FROM ${schema}.sessions WHERE id = $1 RETURNING key`
+    await server.query(`WITH it AS (${removed}) INSERT INTO ${schema}.removed_sessions SELECT key FROM it`, [id])
+    await until(async () => (await server.query(`SELECT FROM ${schema}.events`)).length === 0, 'the end of its events')
   })
 }

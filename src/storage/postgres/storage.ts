@@ -72,6 +72,7 @@ export function createPostgresStorage(given: PostgresStorageOptions): PostgresSt
         await (cluster.isAnnounced
           ? cluster.open(linkOptions(options), directOptions(options))
           : openDatabase(options, onUnreachable)),
+        cluster,
       ),
     options.now,
     true,
@@ -119,9 +120,11 @@ async function openDatabase(
 }
 
 /** A database from which the events of removed sessions go, whoever has removed them. */
-function swept(database: OpenDatabase): OpenDatabase {
+function swept(database: OpenDatabase, cluster: PostgresCluster): OpenDatabase {
   const sweeper = new Sweeper(database.call)
   sweeper.start()
+  // one that is gone may have removed some right before
+  const unfollow = cluster.on('nodes', sweeper.start)
   return {
     ...database,
     call(name, ...args) {
@@ -130,6 +133,7 @@ function swept(database: OpenDatabase): OpenDatabase {
       return answer
     },
     close() {
+      unfollow()
       sweeper.stop()
       return database.close()
     },

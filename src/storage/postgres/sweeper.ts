@@ -6,7 +6,7 @@ const PAUSE_MS = 20
 
 /**
  * Takes away the events of removed sessions, a few at a time: they go with what is asked in the same turn, in its transaction. What goes
- * wrong is tried again after the next removal or start. The space is given back by autovacuum.
+ * wrong is tried again after the next removal or start, or when a node has come or gone. The space is given back by autovacuum.
  */
 export class Sweeper {
   readonly #call: CallDatabase
