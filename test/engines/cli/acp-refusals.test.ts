@@ -113,6 +113,15 @@ for (const [code, message] of [
     await notBegunWith(t, `({ id }) => ({ jsonrpc: '2.0', id, error: ${JSON.stringify(error)} })`, message)
   })
 
+t.test(
+  'an agent that answers with an error and no word about it is told of with what there is, its number',
+  async (t) => {
+    const message = 'The agent could not begin: the agent gave no reason for its error -32603.'
+    const error = { code: -32603, message: '' }
+    await notBegunWith(t, `({ id }) => ({ jsonrpc: '2.0', id, error: ${JSON.stringify(error)} })`, message)
+  },
+)
+
 for (const [what, answers, message] of [
   [
     'is nobody',

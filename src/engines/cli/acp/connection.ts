@@ -114,8 +114,7 @@ export function reasonOf(error: unknown): string {
       ? data
       : ((data as { details?: unknown; message?: unknown } | undefined)?.details ??
         (data as { message?: unknown } | undefined)?.message)
-  return (
-    [message, details].filter((part): part is string => typeof part === 'string' && part !== '').join(': ') ||
-    String(error)
-  )
+  const said = [message, details].filter((part): part is string => typeof part === 'string' && part !== '').join(': ')
+  if (said !== '') return said
+  return isAnswer(error) ? `the agent gave no reason for its error ${codeOf(error)}.` : String(error)
 }
