@@ -73,6 +73,14 @@ t.test('an agent that writes a line which nobody could read is told of with that
   t.match((await failed).message, /^The agent wrote a line of more than 32 MiB, which is not read\. The agent /)
 })
 
+t.test('an agent that ends as its mode or its model is set is told of with how it ended', async (t) => {
+  const { runner, host } = await startAcp(t, { env: { ACP_ENDS_WHEN_SET: '3' } })
+  const failed = host.next('session_error')
+  const code = 'SG_ERR_ENGINE_REFUSED'
+  await t.rejects(runner.setModel!('large'), { code, message: 'The agent exited with code 3.' })
+  await failed
+})
+
 const answered = { answer: { stopReason: 'end_turn' } }
 for (const [what, steps, error] of [
   [

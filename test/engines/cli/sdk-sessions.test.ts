@@ -156,6 +156,23 @@ t.test('an agent that cannot be spoken with is not said to have no sessions', as
   })
 })
 
+t.test('of an agent that ends when it is asked it is told how it ended, and what it said', async (t) => {
+  const mine = {
+    name: 'mine',
+    command: process.execPath,
+    args: ['-e', 'console.error("no disk"); process.exitCode = 3'],
+  }
+  const subject = cliSubject(
+    { agents: [mine] },
+    { name: 'm', engine: 'cli', agent: 'mine' },
+    { PATH: process.env.PATH },
+  )
+  await t.rejects(listSdkSessions([subject], { limit: 1, offset: 0 }, SDK), {
+    code: 'SG_ERR_ENGINE_START',
+    message: 'The agent mine could not be asked for its sessions: The agent exited with code 3. It said: no disk',
+  })
+})
+
 t.test('a declared agent is asked, too, and one that lists none has none', async (t) => {
   const mine = { name: 'mine', command: process.execPath, args: [AGENT] }
   const subject = (env: object) =>

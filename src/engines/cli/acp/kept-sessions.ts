@@ -13,7 +13,7 @@ import { AgentProcess } from '../process.js'
 import { SpawnSlots } from '../spawn-slots.js'
 import { privateFolder } from '../workspace/private-files.js'
 import { isTrusted, workspaceEnv } from '../workspace/trust.js'
-import { connectAcp, reasonOf } from './connection.js'
+import { type AcpConnection, connectAcp, reasonOf } from './connection.js'
 import { introduce } from './introduction.js'
 import { CANCELLED } from './permissions.js'
 
@@ -106,6 +106,7 @@ function withAgent<Answer>(
     let free = () => {}
     let cameAbout: ((cameAbout: boolean) => void) | undefined
     let running: AgentProcess | undefined
+    let connection: AcpConnection | undefined
     const letOthers = () => {
       free()
       cameAbout?.(running !== undefined && !late.aborted)
@@ -115,16 +116,19 @@ function withAgent<Answer>(
       free = await slots.take(late)
       setTimeout(letOthers, SLOT_MS).unref()
       running = await startIn(subject, command, dir)
-      const { agent } = connectAcp(running, { onUpdate: () => {}, onPermission: async () => CANCELLED })
+      connection = connectAcp(running, { onUpdate: () => {}, onPermission: async () => CANCELLED })
+      const { agent } = connection
       const answer = async () => {
         const hello = await introduce(agent)
         return ask(agent, hello.agentCapabilities?.sessionCapabilities ?? {})
       }
       return await untilAborted(answer(), late)
     } catch (error) {
-      if (error instanceof GatewayError) throw error
+      // how it ended tells more than how its connection broke
+      const end = connection?.signal.aborted ? await running?.lastWords() : undefined
+      if (end === undefined && error instanceof GatewayError) throw error
       if (late.aborted) throw startError(`The agent ${row.name} did not answer in time.`)
-      throw startError(`The agent ${row.name} could not be asked for its sessions: ${reasonOf(error)}`, error)
+      throw startError(`The agent ${row.name} could not be asked for its sessions: ${end ?? reasonOf(error)}`, error)
     } finally {
       await running?.stop()
       letOthers()

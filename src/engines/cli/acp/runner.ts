@@ -67,6 +67,8 @@ export class AcpRunner implements Runner {
   #isOpen = false
   #isSpent = false
   readonly #pausing = new Pausing()
+  /** How it ended, once it has. */
+  #ended: Promise<string> | undefined
   readonly #early: RunnerEvent[] = []
   readonly #commandsTold = deferred()
   #commands: AvailableCommand[] = []
@@ -142,6 +144,7 @@ export class AcpRunner implements Runner {
         onPermission: (...asked) => this.#asks.answer(...asked),
       })
       const ended = this.#connection.closed.then(() => this.#end(agent))
+      this.#ended = ended
       await Promise.race([
         this.#open(this.#connection).catch((error) => instead(ended, error)),
         ended.then((detail) => Promise.reject(startError(detail))),
@@ -374,7 +377,9 @@ export class AcpRunner implements Runner {
   #control(command: (session: SessionConfig) => Promise<void>): Promise<void> {
     const run = async () => {
       if (!this.#config) throw new Error('The agent does not run.')
-      await command(this.#config)
+      await command(this.#config).catch(async (error) => {
+        throw this.#connection?.signal.aborted ? new Error(await this.#ended) : error
+      })
     }
     return control(() => answered(run(), this.#setup.clock), reasonOf)
   }
