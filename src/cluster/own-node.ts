@@ -261,10 +261,10 @@ export class OwnNode implements Cluster {
     this.#compare(this.others())
   }
 
-  /** Callers would find a difference by chance. */
+  /** Callers would find a difference by chance. What is in a digest is each version's own: an upgrade, node by node, is none. */
   #compare(others: readonly ClusterNode[]): void {
-    for (const { n, name, config } of others) {
-      if (config === this.#parts.digest || this.#different.has(n)) continue
+    for (const { n, name, version, config } of others) {
+      if (version !== VERSION || config === this.#parts.digest || this.#different.has(n)) continue
       this.#different.add(n)
       this.#parts.logger.warn(
         { node: name },

@@ -1,13 +1,14 @@
 import t from 'tap'
 import { OwnNode } from '../../src/cluster/own-node.js'
 import { silentLogger } from '../../src/lib/logger.js'
+import { VERSION } from '../../src/lib/package-root.js'
 import type { ClusterNode, ClusterStorage } from '../../src/storage/cluster.js'
 import { until } from '../fixtures/build.js'
 import { clusterOf } from '../fixtures/cluster.js'
 import { hasPostgres } from '../storage/postgres-world.js'
 
-const node = (n: number, config: string): ClusterNode => ({
-  ...{ n, config, name: `node-${n}`, url: `http://127.0.0.1:${n}`, protocol: 1, version: '1', slots: 0 },
+const node = (n: number, config: string, version = VERSION): ClusterNode => ({
+  ...{ n, config, name: `node-${n}`, url: `http://127.0.0.1:${n}`, protocol: 1, version, slots: 0 },
   draining: false,
 })
 
@@ -34,6 +35,9 @@ t.test('a node that is set up differently is told of, once', async (t) => {
   nodes = [...nodes, node(4, 'others')]
   changed()
   t.same(told, ['node-3', 'node-4'])
+  nodes = [...nodes, node(5, 'of what that version compares', '0.0.1')]
+  changed()
+  t.same(told, ['node-3', 'node-4'], 'one of another version is not, while a cluster is upgraded node by node')
 })
 
 if (hasPostgres())
