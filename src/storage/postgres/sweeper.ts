@@ -3,10 +3,12 @@ import type { CallDatabase } from '../sql/operations.js'
 /** Events of removed sessions that go at once, and how long what else is asked has the database for itself. */
 const SWEPT_AT_ONCE = 500
 const PAUSE_MS = 20
+/** What went wrong is tried again after that long. */
+const AGAIN_MS = 1_000
 
 /**
- * Takes away the events of removed sessions, a few at a time: they go with what is asked in the same turn, in its transaction. What goes
- * wrong is tried again after the next removal or start, or when a node has come or gone. The space is given back by autovacuum.
+ * Takes away the events of removed sessions, a few at a time: they go with what is asked in the same turn, in its transaction. The space
+ * is given back by autovacuum.
  */
 export class Sweeper {
   readonly #call: CallDatabase
@@ -20,7 +22,7 @@ export class Sweeper {
 
   readonly start = (): void => {
     this.#isMore = true
-    this.#timer ??= setTimeout(() => void this.#sweep(), PAUSE_MS).unref()
+    this.#after(PAUSE_MS)
   }
 
   stop(): void {
@@ -28,12 +30,17 @@ export class Sweeper {
     this.#timer = undefined
   }
 
+  #after(ms: number): void {
+    this.#timer ??= setTimeout(() => void this.#sweep(), ms).unref()
+  }
+
   async #sweep(): Promise<void> {
     this.#isMore = false
-    const isMore = await this.#call('journal.sweep', SWEPT_AT_ONCE).catch(() => false)
+    const isMore = await this.#call('journal.sweep', SWEPT_AT_ONCE).catch(() => undefined)
     // stopped meanwhile: another start is somebody else's
     if (!this.#timer) return
     this.#timer = undefined
-    if (isMore || this.#isMore) this.start()
+    if (isMore === undefined) this.#after(AGAIN_MS)
+    else if (isMore || this.#isMore) this.start()
   }
 }
