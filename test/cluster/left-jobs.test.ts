@@ -114,6 +114,35 @@ if (hasPostgres()) {
     },
   )
 
+  t.test('and when its session is removed there just while it is taken up', async (t: Test) => {
+    const { join } = await clusterOf(t, [], { leaseMs: 3_000 })
+    const a = await join('a', { queue: {} })
+    const { id } = (await a.call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt: 'on' } })).json
+    const read = async (node: TestNode) => (await node.call('GET', `/jobs/${id}`)).json
+    await until(async () => (await read(a)).sessionId, 'its session')
+    const { sessionId } = await read(a)
+    const b = await join('b')
+    a.cutOff()
+    await until(async () => (await b.storage.cluster!.placeOfSession(sessionId))?.owner?.name === 'b', 'taken')
+    let hasRemoved = false
+    const c = await join('c', {
+      queue: {},
+      cli: (_name, storage) => {
+        const { owned } = storage.queue!
+        storage.queue!.owned = async function* (...args) {
+          yield* owned!.apply(this, args)
+          if (hasRemoved) return
+          hasRemoved = true
+          t.match(await b.call('DELETE', `/sessions/${sessionId}`), { status: 200 })
+        }
+        return undefined as never
+      },
+    })
+    await until(async () => (await read(c)).finishedAt, 'the end of the job')
+    t.ok(hasRemoved)
+    t.match(await read(c), { status: 'canceled', attempt: 1, sessionId })
+  })
+
   for (const isAnswered of [false, true])
     t.test(
       `a parked job whose session a node without a queue took is over as its turn is, once that node has left, answered ${isAnswered ? 'before' : 'after'} there is one with a queue`,

@@ -109,7 +109,16 @@ export class PostgresCluster implements ClusterStorage {
       this.#database = database
       return {
         isOneOfMany: true,
-        call: database.call,
+        call(name, ...args) {
+          const answer = database.call(name, ...args)
+          // one that was just taking the job up has lost it
+          if (self.runsNoJobs && name === 'jobs.update')
+            answer.then(
+              () => member.tellLeft(),
+              () => {},
+            )
+          return answer
+        },
         atTurnsEnd: database.atTurnsEnd,
         close: async () => {
           member.stop()
