@@ -1,6 +1,7 @@
 import { useSignal, useSignalEffect } from '@preact/signals'
 import type { FunctionComponent } from 'preact'
 import { useEffect, useErrorBoundary } from 'preact/hooks'
+import { loaded as loadedPart } from './loaded.js'
 import { ConnectionBar } from './parts/connection.js'
 import { Navigation } from './parts/navigation.js'
 import { Failure, LoadingPage } from './parts/notice.js'
@@ -83,7 +84,8 @@ function CurrentScreen() {
     const keep = (result: { screen?: FunctionComponent; error?: unknown }): void => {
       if (!isLeft) loaded.value = { name, ...result }
     }
-    found?.load().then(
+    const part = found && loadedPart(found.load())
+    part?.then(
       ({ screen }) => keep({ screen }),
       (failure) => keep({ error: failure }),
     )
@@ -94,7 +96,7 @@ function CurrentScreen() {
   if (!found) return <Page title={texts.shell.notFound}>{null}</Page>
   if (error) return <Failure error={error} retry={reset} />
   if (loaded.value?.name !== name) return <LoadingPage />
-  if (loaded.value.error) return <Failure error={new Error(texts.shell.failedToLoad)} retry={() => location.reload()} />
+  if (loaded.value.error) return <Failure error={loaded.value.error} />
   const Screen = loaded.value.screen!
   return <Screen key={name} />
 }

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { sentenceOf } from '../api.js'
+import { NotLoaded } from '../loaded.js'
 import { texts } from '../texts.js'
 
 /** Something that went wrong, and what can be done about it. */
@@ -8,6 +9,11 @@ export const Failure = ({ error, retry }: { error: unknown; retry?: () => void }
   <div class="notice notice-bad" role="alert">
     <p dir="auto">{sentenceOf(error)}</p>
     {retry && <Again onClick={retry} />}
+    {error instanceof NotLoaded && (
+      <button type="button" class="quiet" onClick={() => location.reload()}>
+        {texts.shell.loadAnew}
+      </button>
+    )}
   </div>
 )
 

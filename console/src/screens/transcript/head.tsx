@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { PermissionMode, SessionInfo } from '../../../../client/index.js'
 import { client } from '../../api.js'
+import { loaded } from '../../loaded.js'
 import { count, money } from '../../model/format.js'
 import { modesOf } from '../../model/modes.js'
 import { Dialog } from '../../parts/dialog.js'
@@ -178,7 +179,7 @@ function Actions({ state, session, asking, onBegin }: ActionsProps) {
   const save = (format: 'markdown' | 'json', how: 'copy' | 'download') => async (): Promise<void> => {
     error.value = undefined
     try {
-      const { copyTranscript, downloadTranscript } = await import('./save.js')
+      const { copyTranscript, downloadTranscript } = await loaded(import('./save.js'))
       await (how === 'copy' ? copyTranscript : downloadTranscript)(session, format)
       done.value = how === 'copy' ? says.copied : undefined
     } catch (failure) {

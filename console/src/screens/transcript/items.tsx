@@ -6,6 +6,7 @@ import type {
   StreamingPart,
   TranscriptItem,
 } from '../../../../client/index.js'
+import { loaded } from '../../loaded.js'
 import { bytes, count, duration } from '../../model/format.js'
 import { isSame } from '../../model/same.js'
 import { imageOf } from '../../model/tool-summary.js'
@@ -113,7 +114,7 @@ function File({
   const fetchIt = async (): Promise<void> => {
     error.value = undefined
     try {
-      const { saveFile } = await import('./save.js')
+      const { saveFile } = await loaded(import('./save.js'))
       await saveFile(sessionId, path)
     } catch (failure) {
       error.value = failure

@@ -1,0 +1,50 @@
+import type { Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { buildServer, SOME_CWD } from '../fixtures/build.js'
+import { buildConsole, closeBrowserAfter, goTo, openConsole, skipWithoutChromium } from '../fixtures/console-browser.js'
+
+const skip = skipWithoutChromium
+closeBrowserAfter(t)
+if (!skip) buildConsole()
+
+const { url, call } = await buildServer(t, { console: true, script: {}, queue: {} })
+
+/** What the page has not fetched by now is gone, as after an upgrade of the gateway: the build of the new one has other names. */
+const replaced = (page: Page) => page.route('**/assets/*.js', (route) => route.fulfill({ status: 404, body: '' }))
+
+/** Says what to do, and does it. */
+async function loadsAnew(t: Test, page: Page): Promise<void> {
+  const alert = page.getByRole('alert').filter({ hasText: 'could not be loaded' })
+  t.match(await alert.innerText(), /another version of it by now/)
+  await page.unrouteAll()
+  await alert.getByRole('button', { name: 'Load the page anew' }).click()
+}
+
+t.test(
+  'a page that is older than the gateway says so of a screen that is gone, and loads anew',
+  { skip },
+  async (t) => {
+    const { page } = await openConsole(t, `${url}/console/`, { at: 'inbox', loses: true })
+    await page.getByRole('heading', { name: 'Inbox' }).waitFor()
+    await replaced(page)
+    await goTo(page, '#/queue')
+    await loadsAnew(t, page)
+    await page.getByRole('heading', { name: 'Queue' }).waitFor()
+  },
+)
+
+t.test('so it does of what an action would need', { skip }, async (t) => {
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, title: 'Tides' })
+  const { page } = await openConsole(t, `${url}/console/`, { at: `sessions/${json.id}`, loses: true })
+  await page.getByRole('heading', { name: 'Tides' }).waitFor()
+  await replaced(page)
+  await page.getByRole('button', { name: 'More actions' }).click()
+  await page.getByRole('button', { name: 'Download as Markdown' }).click()
+  await loadsAnew(t, page)
+  await page.getByRole('button', { name: 'More actions' }).click()
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Download as Markdown' }).click(),
+  ])
+  t.equal(file.suggestedFilename(), 'Tides.md')
+})
