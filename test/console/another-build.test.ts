@@ -29,7 +29,7 @@ t.test(
     await replaced(page)
     await goTo(page, '#/queue')
     await loadsAnew(t, page)
-    await page.getByRole('heading', { name: 'Queue' }).waitFor()
+    await page.getByRole('heading', { name: 'Queue', exact: true }).waitFor()
   },
 )
 
