@@ -29,6 +29,20 @@ async function leftJob(t: Test) {
   return { id, parked, b, join, read }
 }
 
+/** A node without a queue has the session of a running job; the node that ran it is gone. */
+async function leftWithoutQueue(t: Test, asked: { attempts?: number } = {}) {
+  const { join } = await clusterOf(t, [], { leaseMs: 3_000 })
+  const a = await join('a', { queue: {} })
+  const { id } = (await a.call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt: 'on' }, ...asked })).json
+  const read = async (node: TestNode) => (await node.call('GET', `/jobs/${id}`)).json
+  await until(async () => (await read(a)).sessionId, 'its session')
+  const { sessionId } = await read(a)
+  const b = await join('b')
+  a.cutOff()
+  await until(async () => (await b.storage.cluster!.placeOfSession(sessionId))?.owner?.name === 'b', 'taken')
+  return { join, b, sessionId, read }
+}
+
 if (hasPostgres()) {
   t.test('a parked job whose session a node without a queue has is canceled, with that session', async (t: Test) => {
     const { id, parked, b, join, read } = await leftJob(t)
@@ -66,15 +80,7 @@ if (hasPostgres()) {
     t.test(
       `a job that ran is ${isRemoved ? 'canceled' : 'cut off'} at the next node with a queue, when a node without one has ${isRemoved ? 'removed' : 'taken'} its session`,
       async (t: Test) => {
-        const { join } = await clusterOf(t, [], { leaseMs: 3_000 })
-        const a = await join('a', { queue: {} })
-        const { id } = (await a.call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt: 'on' } })).json
-        const read = async (node: TestNode) => (await node.call('GET', `/jobs/${id}`)).json
-        await until(async () => (await read(a)).sessionId, 'its session')
-        const { sessionId } = await read(a)
-        const b = await join('b')
-        a.cutOff()
-        await until(async () => (await b.storage.cluster!.placeOfSession(sessionId))?.owner?.name === 'b', 'taken')
+        const { join, b, sessionId, read } = await leftWithoutQueue(t)
         if (isRemoved) t.match(await b.call('DELETE', `/sessions/${sessionId}`), { status: 200 })
         const c = await join('c', { queue: {} })
         await until(async () => (await read(c)).finishedAt || c.engine.runners.length > 0, 'the end of the job')
@@ -86,15 +92,7 @@ if (hasPostgres()) {
   t.test(
     'a job that ran is canceled there, too, while the removal of its session is not carried out yet',
     async (t: Test) => {
-      const { join } = await clusterOf(t, [], { leaseMs: 3_000 })
-      const a = await join('a', { queue: {} })
-      const { id } = (await a.call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt: 'on' }, attempts: 2 })).json
-      const read = async (node: TestNode) => (await node.call('GET', `/jobs/${id}`)).json
-      await until(async () => (await read(a)).sessionId, 'its session')
-      const { sessionId } = await read(a)
-      const b = await join('b')
-      a.cutOff()
-      await until(async () => (await b.storage.cluster!.placeOfSession(sessionId))?.owner?.name === 'b', 'taken')
+      const { join, b, sessionId, read } = await leftWithoutQueue(t, { attempts: 2 })
       const journal = b.storage.journal!
       const { remove } = journal
       let goOn = () => {}
@@ -115,15 +113,7 @@ if (hasPostgres()) {
   )
 
   t.test('and when its session is removed there just while it is taken up', async (t: Test) => {
-    const { join } = await clusterOf(t, [], { leaseMs: 3_000 })
-    const a = await join('a', { queue: {} })
-    const { id } = (await a.call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt: 'on' } })).json
-    const read = async (node: TestNode) => (await node.call('GET', `/jobs/${id}`)).json
-    await until(async () => (await read(a)).sessionId, 'its session')
-    const { sessionId } = await read(a)
-    const b = await join('b')
-    a.cutOff()
-    await until(async () => (await b.storage.cluster!.placeOfSession(sessionId))?.owner?.name === 'b', 'taken')
+    const { join, b, sessionId, read } = await leftWithoutQueue(t)
     let hasRemoved = false
     const c = await join('c', {
       queue: {},
