@@ -363,7 +363,8 @@ export class WebhookDeliverer {
       const isLast = attempt >= target.attempts || saysGone(target, status) || FINAL.has(error)
       if (!isLast || error === 'stopped') {
         const retryAfterMs = outcome?.retryAfterMs
-        if (outcome) {
+        // one that this process cut off has not failed
+        if (error !== 'stopped') {
           delivery.failed = attempt
           delivery.notBefore = retryAfterMs === undefined ? undefined : this.#clock.now() + retryAfterMs
           this.#outcomes.failed(laneId, delivery)

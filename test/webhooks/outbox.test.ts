@@ -276,3 +276,24 @@ t.test(
     t.same(await outbox.list(), [])
   },
 )
+
+t.test(
+  'an attempt that the end of the process cut off has not failed: the next one makes as many as there may be',
+  async (t) => {
+    const outbox = createMemoryDeliveryOutbox()
+    const first = await deliveryWorld(t, { outbox, attempts: 2, retryDelayMs: 0 })
+    const { sink, clock } = first
+    sink.answer = () => {}
+    first.send()
+    await until(() => sink.received.length === 1, 'an attempt under way')
+    await first.deliverer.close()
+    sink.answer = status(500)
+    const next = await deliveryWorld(t, { outbox, sink, clock, attempts: 2, retryDelayMs: 0 })
+    await next.restore()
+    await until(async () => {
+      await clock.advance(0)
+      return (await outbox.list()).length === 0
+    }, 'given up')
+    t.equal(sink.received.length, 3)
+  },
+)
