@@ -1,4 +1,3 @@
-import type { Page, Route } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { buildConsole as buildGuarded } from '../fixtures/console.js'
@@ -10,6 +9,7 @@ import {
   openConsole,
   skipWithoutChromium,
 } from '../fixtures/console-browser.js'
+import { hold } from '../fixtures/held-answers.js'
 
 const skip = skipWithoutChromium
 closeBrowserAfter(t)
@@ -23,47 +23,6 @@ async function started(title: string) {
   const body = { cwd: SOME_CWD, profile: 'scripted', title, prompt: 'Begin' }
   const { json } = await call('POST', '/sessions', body)
   return { id: json.id as string, runner: engine.last }
-}
-
-interface Held {
-  /** Resolves when the first of them was asked for and answered, and the answer kept back. */
-  isHeld: Promise<void>
-  release: () => Promise<void>
-}
-
-/** Keeps the answers of the requests back that are meant: they are those of the moment in which they were asked for. */
-async function hold(
-  page: Page,
-  pattern: string | ((url: URL) => boolean),
-  isMeant: (route: Route) => boolean = () => true,
-  as: Parameters<Route['fulfill']>[0] = {},
-): Promise<Held> {
-  let release = (): void => {}
-  const released = new Promise<void>((resolve) => {
-    release = resolve
-  })
-  let isOver = false
-  const answers: Promise<unknown>[] = []
-  let held = (): void => {}
-  const isHeld = new Promise<void>((resolve) => {
-    held = resolve
-  })
-  await page.route(pattern, async (route) => {
-    if (isOver || !isMeant(route)) return route.fallback()
-    const response = await route.fetch()
-    held()
-    // of one that the page has given up nothing is taken
-    answers.push(released.then(() => route.fulfill({ response, ...as })).catch(() => {}))
-  })
-  return {
-    isHeld,
-    async release() {
-      isOver = true
-      release()
-      await Promise.all(answers)
-      await allAnswered(page)
-    },
-  }
 }
 
 t.test(
@@ -143,78 +102,6 @@ t.test('a list that comes late does not take back what was told since', { skip }
   await row.locator('.session-state').getByText('Idle').waitFor()
   await late.release()
   t.equal(await row.locator('.session-state').getByText('Idle').count(), 1)
-})
-
-t.test('whoever goes elsewhere in a transcript is not taken back by the move before', { skip }, async (t) => {
-  const { id, runner } = await started('Long')
-  for (let at = 0; at < 300; at++) runner.say(`Line ${at}`)
-  const { page } = await open(t, `sessions/${id}/20`)
-  const lineOf = (seq: number) => page.locator(`[data-seq="${seq}"]:focus`)
-  await lineOf(20).waitFor()
-  const late = await hold(page, endOf(id))
-  await page.getByRole('button', { name: 'Jump to live' }).click()
-  await late.isHeld
-  await page.goto(`${url}/v1/console/#/sessions/${id}/60`)
-  await late.release()
-  await lineOf(60).waitFor()
-
-  await page.getByRole('button', { name: 'Jump to live' }).click()
-  await page.getByText('Line 299').waitFor()
-  await page.getByRole('button', { name: 'Jump to live' }).waitFor({ state: 'detached' })
-  await page.getByRole('button', { name: 'Actions' }).click()
-  await page.getByRole('button', { name: 'Go to the beginning' }).click()
-  await page.getByRole('dialog').waitFor({ state: 'detached' })
-  t.ok(await isSeen(page, 'Begin'))
-})
-
-/** The part of a log of 300 lines that a move to its end asks for: what is read around a line that is looked at is far before it. */
-const endOf = (id: string) => (url: URL) =>
-  url.pathname.endsWith(`/sessions/${id}/events`) && Number(url.searchParams.get('afterSeq')) > 200
-
-const isSeen = (page: Page, text: string): Promise<boolean> =>
-  page
-    .getByRole('log')
-    .getByText(text, { exact: true })
-    .evaluate((element) => {
-      const { top, bottom } = element.getBoundingClientRect()
-      return top >= 0 && bottom <= (globalThis as unknown as { innerHeight: number }).innerHeight
-    })
-
-t.test('of two moves in a transcript the first one does not say late that it failed', { skip }, async (t) => {
-  const { id, runner } = await started('Long')
-  for (let at = 0; at < 300; at++) runner.say(`Line ${at}`)
-  const { page } = await openConsole(t, `${url}/v1/console/`, { at: `sessions/${id}/20`, loses: true })
-  const lineOf = (seq: number) => page.locator(`[data-seq="${seq}"]:focus`)
-  await lineOf(20).waitFor()
-  const failure = { status: 500, json: { code: 'SG_ERR_INTERNAL', detail: 'Not now.' } }
-  const late = await hold(page, endOf(id), undefined, failure)
-  await page.getByRole('button', { name: 'Jump to live' }).click()
-  await late.isHeld
-  await page.goto(`${url}/v1/console/#/sessions/${id}/60`)
-  await late.release()
-  await lineOf(60).waitFor()
-  t.equal(await page.getByText('Not now.').count(), 0)
-
-  // of one that is the last it is said, and that one is tried again
-  await page.route(endOf(id), (route) => route.fulfill(failure), { times: 1 })
-  await page.getByRole('button', { name: 'Jump to live' }).click()
-  await page.getByText('Not now.').waitFor()
-  await page.getByRole('button', { name: 'Try again' }).click()
-  await page.getByText('Line 299').waitFor()
-  t.equal(await page.getByText('Not now.').count(), 0)
-})
-
-t.test('the beginning is gone to also where all of the log is there', { skip }, async (t) => {
-  const { id, runner } = await started('Short')
-  for (let at = 0; at < 40; at++) runner.say(`Line ${at}`)
-  const { page } = await open(t, `sessions/${id}`)
-  await page.getByText('Line 39').waitFor()
-  t.notOk(await isSeen(page, 'Begin'))
-  await page.getByRole('button', { name: 'Actions' }).click()
-  await page.getByRole('button', { name: 'Go to the beginning' }).click()
-  await page.getByRole('dialog').waitFor({ state: 'detached' })
-  await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))')
-  t.ok(await isSeen(page, 'Begin'))
 })
 
 t.test('what was begun leads nobody away from where they went since', { skip }, async (t) => {

@@ -64,6 +64,10 @@ export class LogWindow {
   get transcript(): Transcript {
     return this.#transcript
   }
+  /** Of the last event before it. */
+  get after(): number {
+    return this.#after
+  }
   /** Of the last event in it. */
   get through(): number {
     return this.#through
@@ -71,26 +75,29 @@ export class LogWindow {
   get epoch(): string | undefined {
     return this.#epoch
   }
-  has(seq: number): boolean {
-    return seq > this.#after && seq <= this.#through
-  }
 
   /** Begins anew at the end of the log. @param lastSeq of the session, as far as is known */
   openEnd(lastSeq: number): Promise<void> {
-    return this.#anew(lastSeq, async () => {
-      await this.#stepBack()
-      // what was read may have told that nothing follows
-      this.atEnd = this.#events.length > 0 && Math.max(this.#told, this.#head) <= this.#through
-      if (this.atEnd) this.#through = Math.max(this.#told, this.#events.at(-1)!.seq)
-      else await this.#stepOn()
-    })
+    return this.#once(() =>
+      this.#anew(lastSeq, async () => {
+        await this.#stepBack()
+        // what was read may have told that nothing follows
+        this.atEnd = this.#events.length > 0 && Math.max(this.#told, this.#head) <= this.#through
+        if (this.atEnd) this.#through = Math.max(this.#told, this.#events.at(-1)!.seq)
+        else await this.#stepOn()
+      }),
+    )
   }
 
   /** Begins anew around an event. */
   openAt(seq: number): Promise<void> {
-    return this.#anew(Math.max(0, seq), async () => {
-      await this.#stepBack()
-      await this.#stepOn()
+    return this.#once(() => this.#around(seq))
+  }
+
+  /** As `openAt`, unless the event is in it once what is under way is done. */
+  reach(seq: number): Promise<void> {
+    return this.#once(async () => {
+      if (seq <= this.#after || seq > this.#through) await this.#around(seq)
     })
   }
 
@@ -145,18 +152,23 @@ export class LogWindow {
     }
   }
 
-  /** Moves it elsewhere; where what is there cannot be read, it stays where it was. */
-  #anew(place: number, read: () => Promise<void>): Promise<void> {
-    return this.#once(async () => {
-      const back = this.#mark()
-      this.#reset(place)
-      try {
-        await read()
-      } catch (error) {
-        back()
-        throw error
-      }
+  #around(seq: number): Promise<void> {
+    return this.#anew(Math.max(0, seq), async () => {
+      await this.#stepBack()
+      await this.#stepOn()
     })
+  }
+
+  /** Moves it elsewhere; where what is there cannot be read, it stays where it was. */
+  async #anew(place: number, read: () => Promise<void>): Promise<void> {
+    const back = this.#mark()
+    this.#reset(place)
+    try {
+      await read()
+    } catch (error) {
+      back()
+      throw error
+    }
   }
 
   /** @returns a function that takes the window back to what it is now */

@@ -65,6 +65,7 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
   const { transcript, atStart, atEnd, isCut, isFull } = state.view.value
   const { rows, streaming, nested } = useMemo(() => rowsOf(transcript), [transcript])
   const goal = marked.value
+  const isReached = goal !== undefined && state.reaches(goal)
   // the log says first which of them it has
   const outgoing = state.outgoing.value.filter(({ error }) => state.isLoaded.value || error !== UNSURE)
   const { drawn, isWhole, isNearlyWhole, atFirst } = useDrawn(rows, isFollowing.value ? undefined : goal)
@@ -74,7 +75,7 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
     if (!element || !state.isLoaded.value) return
     if (goal !== undefined && !isFollowing.value) {
       // its part of the log is on its way
-      if (!state.reaches(goal)) return
+      if (!isReached) return
       const line = lineAt(element, goal)
       if (line) {
         unfold(line)
@@ -115,6 +116,7 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
     await state.toEnd()
     if (move !== moves.current) return
     isFollowing.value = true
+    marked.value = undefined
     end.hold()
   }
   const toStart = async (): Promise<void> => {

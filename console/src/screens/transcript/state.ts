@@ -48,6 +48,17 @@ function outgoingOf(id: string): Signal<readonly Outgoing[]> {
   return found
 }
 
+type LogPart = Pick<LogWindow, 'transcript' | 'after' | 'through' | 'atStart' | 'atEnd' | 'isCut' | 'isFull'>
+const NOTHING: LogPart = {
+  transcript: emptyTranscript,
+  after: 0,
+  through: 0,
+  atStart: false,
+  atEnd: false,
+  isCut: false,
+  isFull: false,
+}
+
 /** What the beginning of a log says of the whole session. */
 const HEAD_EVENTS = 50
 
@@ -62,18 +73,12 @@ export class TranscriptState {
   #failed: { error: unknown; again: () => Promise<void>; isStep: boolean } | undefined
   /** How often somebody has said where to be: what became of a move before the last is of no interest. */
   #attempts = 0
+  /** How many moves are under way. */
+  readonly #moves = signal(0)
 
   readonly session = signal<SessionInfo | undefined>(undefined)
   /** What is shown of the log. */
-  readonly view = signal<{ transcript: Transcript; atStart: boolean; atEnd: boolean; isCut: boolean; isFull: boolean }>(
-    {
-      transcript: emptyTranscript,
-      atStart: false,
-      atEnd: false,
-      isCut: false,
-      isFull: false,
-    },
-  )
+  readonly view = signal<LogPart>(NOTHING)
   /** What is true now, wherever the window is: without items. */
   readonly now = signal<Transcript>(emptyTranscript)
   readonly isLoaded = signal(false)
@@ -122,7 +127,9 @@ export class TranscriptState {
         totalCostUsd: session.cost,
         usage: session.usage,
       }
-      await this.#moved(() => (seq === undefined ? this.#window.openEnd(session.lastSeq) : this.#openAt(seq)))
+      await this.#moved(() =>
+        seq === undefined ? this.#window.openEnd(session.lastSeq) : this.#window.openAt(this.#within(seq)),
+      )
       this.isLoaded.value = true
       void this.#follow()
       void this.#learn()
@@ -160,20 +167,17 @@ export class TranscriptState {
     })
   readonly toStart = (): Promise<void> => this.#move(() => this.#window.openAt(0))
   /** Moves to an event, if it is not in the window. */
-  readonly to = (seq: number): Promise<void> =>
-    this.#move(async () => {
-      if (!this.#window.has(seq)) await this.#openAt(seq)
-    })
+  readonly to = (seq: number): Promise<void> => this.#move(() => this.#window.reach(this.#within(seq)))
 
   /** An address may name a place that the log has not come to. */
-  #openAt(seq: number): Promise<void> {
-    return this.#window.openAt(Math.min(seq, this.#lastSeq))
+  #within(seq: number): number {
+    return Math.min(seq, this.#lastSeq)
   }
 
-  /** Whether what is shown has a line, or would have it if there were one. */
+  /** Whether what is shown has a line, or would have it if there were one, and is not about to be left. */
   reaches(seq: number): boolean {
-    const { atStart, atEnd, through } = this.#window
-    return this.#window.has(seq) || (seq > through ? atEnd : atStart)
+    const { after, through, atStart, atEnd } = this.view.value
+    return this.#moves.value === 0 && (seq > through ? atEnd : seq > after || atStart)
   }
 
   async send(text: string, whenBusy: 'enqueue' | 'interrupt' = 'enqueue'): Promise<void> {
@@ -216,7 +220,9 @@ export class TranscriptState {
   }
 
   async #move(act: () => Promise<unknown>): Promise<void> {
+    this.#moves.value++
     const error = await this.#attempt(() => this.#moved(act))
+    this.#moves.value--
     if (error !== undefined) this.#failed = { error, again: () => this.#move(act), isStep: false }
   }
 
@@ -247,9 +253,9 @@ export class TranscriptState {
   }
 
   #show(): void {
-    const { transcript, atStart, atEnd, isCut, isFull } = this.#window
+    const { transcript, after, through, atStart, atEnd, isCut, isFull } = this.#window
     batch(() => {
-      this.view.value = { transcript, atStart, atEnd, isCut, isFull }
+      this.view.value = { transcript, after, through, atStart, atEnd, isCut, isFull }
       if (atEnd) this.unseen.value = 0
       this.#taken(this.#window.events)
     })
