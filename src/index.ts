@@ -31,6 +31,7 @@ export type {
   BridgedCall,
   ClientBridge,
   CreateEngineRunner,
+  CutOffTurn,
   DeferredExecution,
   DeferredTool,
   EngineRunnerContext,

@@ -1,3 +1,4 @@
+import type { Message } from '../../schemas/events.js'
 import type { SubmitExecutionResultRequest } from '../../schemas/executions.js'
 import type { PermissionMode } from '../../schemas/permissions.js'
 import type { ProfileInfo } from '../../schemas/profiles.js'
@@ -124,6 +125,14 @@ export interface RunnerSnapshot {
   filesModifiedAt?: Record<string, number>
 }
 
+/** What the log has of a turn that ended with its process. */
+export interface CutOffTurn {
+  /** What it began with; absent: that is not in the log any more. */
+  prompt?: string
+  /** What was said in it by the model, and in the user's place: results of tools. Of a long turn the end. */
+  messages: readonly Message[]
+}
+
 export interface SessionFiles {
   list(): SessionFileInfo[]
   read(path: string): Uint8Array | undefined
@@ -174,6 +183,11 @@ export interface EngineRunnerContext {
   deferredTools?: readonly DeferredTool[]
   /** Present when a parked or released session starts again. */
   restore?: RunnerSnapshot
+  /**
+   * Of a provider profile: turns since `restore`, or since the session began, that ended with their process, in order; absent: none. They
+   * were told, and counted, and their model is to know of them.
+   */
+  cutOff?: readonly CutOffTurn[]
   /**
    * Present for a managed provider profile: what its models are to be reached with. It connects only where the operator lets callers
    * connect, and follows no redirect.

@@ -7,6 +7,7 @@ import { lackOf, letGo } from '../engines/built-runner.js'
 import type {
   ClientBridge,
   CreateEngineRunner,
+  CutOffTurn,
   DeferredTool,
   EngineRunnerContext,
   Runner,
@@ -150,6 +151,7 @@ export class Admission {
     sessionId: string,
     bridge: ClientBridge,
     restore?: RunnerSnapshot,
+    cutOff: readonly CutOffTurn[] = [],
   ): Promise<Runner> {
     const { engines, deferredTools, profiles, standstill } = this.#options
     if (standstill?.stands) await standstill.goesOn
@@ -158,6 +160,7 @@ export class Admission {
     const context: EngineRunnerContext = { sessionId, config, profile: profile.info, bridge }
     if (deferredTools.length > 0) context.deferredTools = deferredTools
     if (restore) context.restore = restore
+    if (cutOff.length > 0) context.cutOff = cutOff
     const fetch = profiles.fetchFor(profile.info)
     if (fetch) context.fetch = fetch
     const mayReadKey = profiles.mayReadKey(profile.info)

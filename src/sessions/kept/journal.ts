@@ -95,6 +95,15 @@ export interface QueuedMessage {
   askedBy?: string
 }
 
+/** What the next engine goes on from. */
+export interface KeptSnapshot extends RunnerSnapshot {
+  /**
+   * Of a provider profile, between turns: the last event of the log that the engine can know of, and the messages that were told there by
+   * then and not begun. No engine is given it.
+   */
+  logged?: { readonly throughSeq: number; readonly waiting?: readonly QueuedMessage[] }
+}
+
 /** Where a session stands: replaced as a whole with each write that changes it. */
 export interface JournaledState {
   /** As shown, without clients. */
@@ -150,7 +159,7 @@ export interface JournalWrite {
   /** With a state that has an `order`: it sleeps from now on. A state without it: it does not. */
   asleep?: Asleep | undefined
   /** What the engine can go on from; replaces the earlier one. */
-  snapshot?: RunnerSnapshot
+  snapshot?: KeptSnapshot
   /** In rising order of `seq`, above all that were written. */
   events?: readonly JournaledEvent[]
   /** Numbers up to this one may be used without telling; never lowered. */
@@ -273,7 +282,7 @@ export interface SessionsAtRest {
 
 /** Everything that a session goes on from. */
 export interface JournaledWhole extends JournaledSession, JournaledOrigin {
-  snapshot?: RunnerSnapshot
+  snapshot?: KeptSnapshot
   log?: HeldLog
 }
 

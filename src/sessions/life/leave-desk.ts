@@ -1,9 +1,10 @@
 import type { RunnerSnapshot } from '../../engines/runner.js'
 import { toError } from '../../errors.js'
 import { inSnapshot } from '../kept/choice.js'
-import type { JournalWrite } from '../kept/journal.js'
+import type { JournalWrite, KeptSnapshot } from '../kept/journal.js'
 import { asleep, midTurnAt } from '../kept/mid-turn.js'
 import type { SessionState } from '../session-state.js'
+import type { RunnerLink } from './runner-link.js'
 import { snapshotFiles } from './snapshot-files.js'
 import type { TurnDesk } from './turn-desk.js'
 
@@ -28,7 +29,7 @@ export class LeaveDesk {
     const { id, writer, link, world, started, serving, inTurn } = session
     if (!writer || !link || !started || !serving || inTurn) return
     try {
-      const snapshot = link.snapshot()
+      const snapshot = this.#snapshotBetweenTurns(link)
       session.chosen = inSnapshot(session.chosen)
       writer.keep(snapshot)
     } catch (error) {
@@ -36,6 +37,14 @@ export class LeaveDesk {
       world.logger.error({ sessionId: id, err: toError(error) }, 'the engine gave no snapshot')
     }
     session.midTurn = undefined
+  }
+
+  /** With what of the log it can know of: an agent on the command line keeps by itself what was said. @throws as `RunnerLink.snapshot` */
+  #snapshotBetweenTurns(link: RunnerLink): KeptSnapshot | undefined {
+    const { log, queued, profile } = this.#session
+    const snapshot = link.snapshot()
+    if (!snapshot || profile.info.engine !== 'provider') return snapshot
+    return { ...snapshot, logged: { throughSeq: log.headSeq, ...(queued && { waiting: queued }) } }
   }
 
   /** Whether nothing happens here until somebody outside says something, and the engine can be built again then. */
@@ -96,7 +105,7 @@ export class LeaveDesk {
   letGo(parks: boolean): void {
     const session = this.#session
     const link = session.link!
-    const snapshot = parks ? link.snapshotInTurn() : link.snapshot()
+    const snapshot = parks ? link.snapshotInTurn() : this.#snapshotBetweenTurns(link)
     if (!parks) session.writer?.keep(snapshot)
     session.become({ is: 'leaving', snapshot, parks })
     if (parks) session.permissions.suspend()

@@ -1,4 +1,4 @@
-import type { RunnerSnapshot } from '../../engines/runner.js'
+import type { KeptSnapshot } from '../kept/journal.js'
 import type { RunnerLink } from './runner-link.js'
 
 /**
@@ -23,8 +23,8 @@ export type Life =
   | { readonly is: 'building' }
   | { readonly is: 'starting'; readonly link: RunnerLink }
   | { readonly is: 'live'; readonly link: RunnerLink }
-  | { readonly is: 'leaving'; readonly snapshot: RunnerSnapshot | undefined; readonly parks: boolean }
-  | { readonly is: 'asleep'; readonly parkedSince?: number; readonly snapshot?: RunnerSnapshot | undefined }
+  | { readonly is: 'leaving'; readonly snapshot: KeptSnapshot | undefined; readonly parks: boolean }
+  | { readonly is: 'asleep'; readonly parkedSince?: number; readonly snapshot?: KeptSnapshot | undefined }
   | { readonly is: 'waking'; readonly link: RunnerLink; readonly inTurn: boolean }
   | { readonly is: 'ended'; readonly as: 'failed' | 'closed'; readonly inTurn?: boolean }
 

@@ -8,9 +8,10 @@ import type { Logger } from '../../lib/logger.js'
 import type { Patience } from '../../lib/patience.js'
 import { within } from '../../lib/within.js'
 import type { Admission } from '../admission.js'
-import type { JournaledWhole } from '../kept/journal.js'
+import type { JournaledWhole, KeptSnapshot } from '../kept/journal.js'
 import type { Keeping } from '../kept/keeping.js'
 import { asleep } from '../kept/mid-turn.js'
+import { cutOffTurns } from '../log/cut-off-turns.js'
 import type { Session } from '../session.js'
 import { withChoice } from '../session-facts.js'
 import type { SessionTable } from '../session-table.js'
@@ -209,7 +210,7 @@ export class Waking {
    * Lets a session in again and starts the engine that is built from the snapshot, within a time limit.
    * @throws why it could not; the session has no engine then
    */
-  async bringBack(session: Session, snapshot: RunnerSnapshot | undefined): Promise<void> {
+  async bringBack(session: Session, snapshot: KeptSnapshot | undefined): Promise<void> {
     const { admission, clock } = this.#parts
     const { info, generation } = session.profile
     let limit: Timer | undefined
@@ -219,10 +220,12 @@ export class Waking {
       limit = clock.after(START_LIMIT_MS, () => reject(new Error('The engine did not start in time.')))
     })
     try {
-      const building = admission.readmit(withChoice(session), info.name, generation).then(async (admitted) => ({
-        config: admitted.config,
-        runner: await admission.buildRunner(admitted, session.id, session.bridge, snapshot),
-      }))
+      const building = admission.readmit(withChoice(session), info.name, generation).then(async (admitted) => {
+        const cutOff = await cutOffTurns(session, snapshot)
+        const restore = snapshot && restoreOf(snapshot)
+        const runner = await admission.buildRunner(admitted, session.id, session.bridge, restore, cutOff)
+        return { config: admitted.config, runner }
+      })
       givenUp.catch(() => {
         if (!handedOver) building.then(({ runner }) => letGo(runner)).catch(() => {})
       })
@@ -270,3 +273,5 @@ export class Waking {
     this.#retries.set(id, { timer, tries })
   }
 }
+
+const restoreOf = ({ logged: _ours, ...restore }: KeptSnapshot): RunnerSnapshot => restore

@@ -1,5 +1,6 @@
 import type { EventsQuery, SessionEvent } from '../../../schemas/events.js'
 import type { Session } from '../session.js'
+import type { EventLog } from './event-log.js'
 
 const DEFAULT_PAGE_EVENTS = 1_000
 const PAGE_BYTES = 1024 * 1024
@@ -16,17 +17,30 @@ export interface EventsPage {
  * A page of a session's log as the JSON text of a `ListEventsResponse`, put together from the bytes that the log holds: up to `limit`
  * events (default 1,000) or about 1 MiB.
  */
-export async function eventsPage(
-  session: Session,
-  { limit = DEFAULT_PAGE_EVENTS, ...position }: EventsQuery,
-): Promise<Buffer> {
+export async function eventsPage(session: Session, { limit, ...position }: EventsQuery): Promise<Buffer> {
   const { log } = session
   // who was told a status finds the events that led to it
   await session.durable().catch(() => {})
   const lastSeq = log.visibleSeq
   const { replayingFrom, truncated } = session.clients.resolve(position)
+  const { events, nextAfterSeq } = await readPage(log, replayingFrom, lastSeq, limit)
+  const parts = events.flatMap((json, index) => (index === 0 ? [json] : [COMMA, json]))
+  const rest = JSON.stringify({ nextAfterSeq, lastSeq, epoch: log.epoch, truncated })
+  return Buffer.concat([Buffer.from('{"events":['), ...parts, Buffer.from(`],${rest.slice(1)}`)])
+}
+
+/**
+ * The next events of a log up to and including `lastSeq`, each as JSON: the log's own bytes, good until the end of the turn in which they
+ * are given.
+ */
+export async function readPage(
+  log: EventLog,
+  afterSeq: number,
+  lastSeq: number,
+  limit = DEFAULT_PAGE_EVENTS,
+): Promise<{ events: Buffer[]; nextAfterSeq: number }> {
   const events: Buffer[] = []
-  let nextAfterSeq = replayingFrom
+  let nextAfterSeq = afterSeq
   for (let bytes = 0; bytes < PAGE_BYTES && events.length < limit; ) {
     const inMemory = log.read(nextAfterSeq, lastSeq, PAGE_BYTES - bytes)
     const readBack =
@@ -50,9 +64,7 @@ export async function eventsPage(
       bytes += slice.frames.length
     }
   }
-  const parts = events.flatMap((json, index) => (index === 0 ? [json] : [COMMA, json]))
-  const rest = JSON.stringify({ nextAfterSeq, lastSeq, epoch: log.epoch, truncated })
-  return Buffer.concat([Buffer.from('{"events":['), ...parts, Buffer.from(`],${rest.slice(1)}`)])
+  return { events, nextAfterSeq }
 }
 
 /** Everything in a session's log after a place, page by page. */

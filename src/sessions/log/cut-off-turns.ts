@@ -1,0 +1,107 @@
+import type { Message, SessionEvent } from '../../../schemas/events.js'
+import type { CutOffTurn } from '../../engines/runner.js'
+import type { KeptSnapshot, QueuedMessage } from '../kept/journal.js'
+import type { Session } from '../session.js'
+import { readPage } from './events-page.js'
+
+/** How much of them is held, in characters of their JSON: no model reads more. */
+export const MOST_CHARS = 8 * 1024 * 1024
+
+/**
+ * The turns that the log has and the engine that goes on from a snapshot would not know of. A snapshot is written with the end of each
+ * turn, so what is read is hardly more than the turn that a crash cut off.
+ * @param snapshot from between turns; absent: none was kept yet, and the first turn was cut off
+ * @throws SG_ERR_STORE_UNAVAILABLE
+ */
+export async function cutOffTurns(session: Session, snapshot: KeptSnapshot | undefined): Promise<CutOffTurn[]> {
+  const { log, profile, writer } = session
+  const known = snapshot ? snapshot.logged : { throughSeq: 0 }
+  if (!known || profile.info.engine !== 'provider' || writer?.isStale) return []
+  const turns = new Turns(known.waiting)
+  // also what is not shown yet: a message among that may wait
+  for (let afterSeq = known.throughSeq; afterSeq < log.headSeq; ) {
+    const { events, nextAfterSeq } = await readPage(log, afterSeq, log.headSeq)
+    for (const json of events) turns.take(JSON.parse(json.toString()))
+    afterSeq = nextAfterSeq
+  }
+  return turns.cutOff(session.queued)
+}
+
+interface ToldTurn {
+  messages: Message[]
+  isOver: boolean
+  /** It was interrupted before its engine was given its message. */
+  isUnbegun?: true
+}
+
+/**
+ * Puts together what was said turn by turn. A message is told when it is accepted, which can be long before its turn, and which turn is
+ * whose no event tells: they begin in order.
+ */
+export class Turns {
+  readonly #mostChars: number
+  readonly #accepted: QueuedMessage[]
+  readonly #turns: ToldTurn[] = []
+  readonly #held: { from: Message[]; chars: number }[] = []
+  #chars = 0
+
+  /** @param waiting messages that were told before the first event that is taken, and not begun */
+  constructor(waiting: readonly QueuedMessage[] = [], mostChars = MOST_CHARS) {
+    this.#accepted = [...waiting]
+    this.#mostChars = mostChars
+  }
+
+  take(event: SessionEvent): void {
+    if (event.type === 'turn_completed') {
+      const turn = this.#current
+      turn.isOver = true
+      // any other end of a turn that is no error is told by its engine, with a snapshot
+      if (!event.isError && turn.messages.length === 0) turn.isUnbegun = true
+      return
+    }
+    const isSaid = event.type === 'user_message' || event.type === 'assistant_message'
+    if (!isSaid || event.replay || event.parentToolUseId !== null) return
+    const { message } = event
+    if (event.type === 'assistant_message' || event.synthetic) this.#hold(message)
+    else if (typeof message.content === 'string') {
+      const { commandId } = event
+      this.#accepted.push({ text: message.content, ...(commandId !== undefined && { commandId }) })
+    }
+  }
+
+  get #current() {
+    const last = this.#turns.at(-1)
+    if (last && !last.isOver) return last
+    const turn: ToldTurn = { messages: [], isOver: false }
+    this.#turns.push(turn)
+    return turn
+  }
+
+  /** What was said last tells what has come of it. */
+  #hold(message: Message): void {
+    const { messages } = this.#current
+    const { length: chars } = JSON.stringify(message)
+    messages.push(message)
+    this.#held.push({ from: messages, chars })
+    this.#chars += chars
+    while (this.#chars > this.#mostChars && this.#held.length > 1) {
+      const oldest = this.#held.shift()!
+      oldest.from.shift()
+      this.#chars -= oldest.chars
+    }
+  }
+
+  /** @param queued messages that wait still: these go on by themselves */
+  cutOff(queued: readonly QueuedMessage[] = []): CutOffTurn[] {
+    const begun = [...this.#accepted]
+    for (const { text, commandId } of queued) {
+      const at = begun.findLastIndex((one) => one.text === text && one.commandId === commandId)
+      if (at >= 0) begun.splice(at, 1)
+    }
+    const turns = this.#turns.flatMap(({ messages, isUnbegun }) => {
+      const prompt = begun.shift()?.text
+      return isUnbegun ? [] : [{ ...(prompt !== undefined && { prompt }), messages }]
+    })
+    return [...turns, ...begun.map(({ text }) => ({ prompt: text, messages: [] }))]
+  }
+}
