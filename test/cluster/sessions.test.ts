@@ -150,6 +150,11 @@ if (hasPostgres()) {
           ({ context, sent }) => context.sessionId === dormant && sent.some(({ text }) => text === 'more'),
         ),
       )
+      t.match(await b.call('POST', `/sessions/${live}/commands`, { type: 'user_message', text: 'and?' }), {
+        status: 200,
+      })
+      const next = engines().find(({ context }) => context.sessionId === live)
+      t.match(next?.context.cutOff, [{ prompt: 'go', messages: [{ content: [{ text: 'half' }] }] }])
       t.match(await c.call('DELETE', `/sessions/${live}`), { status: 200 })
       for (const node of [b, c]) t.same(await walk(node), [parked, ended, dormant])
       t.match(await b.call('GET', `/sessions/${live}`), { status: 404 })

@@ -6,6 +6,7 @@ import { systemClock } from '../../lib/clock.js'
 import { newId } from '../../lib/new-id.js'
 import { EgressGuard } from '../../webhooks/egress.js'
 import type { CreateEngineRunner, DeferredTool, SessionRunnerConfig } from '../runner.js'
+import { shownOf } from './cut-off.js'
 import type { ProviderEngineOptions } from './engine.js'
 import { ScratchFiles } from './files.js'
 import { connectMcpServers } from './mcp.js'
@@ -22,7 +23,16 @@ export function runnerBuilder(options: ProviderEngineOptions): CreateEngineRunne
   const clock = options.clock ?? systemClock
   const reader = new WebReader(new EgressGuard(options.egress), clock)
 
-  return async ({ sessionId, config, profile, deferredTools = [], restore, fetch, mayReadKey = false }) => {
+  return async ({
+    sessionId,
+    config,
+    profile,
+    deferredTools = [],
+    restore,
+    cutOff = [],
+    fetch,
+    mayReadKey = false,
+  }) => {
     const provider = profile.provider
     if (!provider) throw startError(`The profile ${profile.name} names no provider.`)
     const source = await openProvider(provider, {
@@ -40,6 +50,7 @@ export function runnerBuilder(options: ProviderEngineOptions): CreateEngineRunne
 
     const files = new ScratchFiles(() => clock.now(), options.files)
     const state = left ? restored(left, files, source, defaultModel) : begun(config, defaultModel)
+    state.messages.push(...shownOf(cutOff, state.model, source))
     const mcpServers = options.mcpServers ?? {}
     const mcp = await connectMcpServers(
       profile.session ? (profile.session.mcpServers ?? []) : Object.keys(mcpServers),

@@ -15,6 +15,8 @@ export interface ModelSource {
   models: string[] | undefined
   /** In the results of tools. */
   takesImages: boolean
+  /** As `Peer.sealsThinking`. */
+  sealsThinking: boolean
   open(modelId: string): LanguageModel
   /** Takes the key out of a text that a provider wrote. */
   redact(text: string): string
@@ -57,6 +59,7 @@ export async function openProvider(provider: ProviderRef, options: ModelSourceOp
     apiKeySource: keyEnv ?? 'none',
     models: modelList(provider),
     takesImages: peer?.takesImages === true,
+    sealsThinking: peer?.sealsThinking === true,
     open: await openModels(provider, peer, apiKey, { ...options, redact }),
     redact,
   }

@@ -8,6 +8,8 @@ export interface Peer {
   keyEnv?: string
   /** Hands over an image in the result of a tool; the packages of the others, which have no place for it, would write it out as text. */
   takesImages?: true
+  /** Its models read of what they thought only what they have sealed. */
+  sealsThinking?: true
 }
 
 /** Providers that are imported when a profile names them; the operator installs the package. */
@@ -17,6 +19,7 @@ export const PEERS: ReadonlyMap<string, Peer> = new Map([
     {
       ...{ package: '@ai-sdk/openai', version: '3', factory: 'createOpenAI', keyEnv: 'OPENAI_API_KEY' },
       takesImages: true,
+      sealsThinking: true,
     },
   ],
   [
@@ -34,6 +37,7 @@ export const PEERS: ReadonlyMap<string, Peer> = new Map([
       factory: 'createGoogleGenerativeAI',
       keyEnv: 'GOOGLE_GENERATIVE_AI_API_KEY',
       takesImages: true,
+      sealsThinking: true,
     },
   ],
   ['mistral', { package: '@ai-sdk/mistral', version: '3', factory: 'createMistral', keyEnv: 'MISTRAL_API_KEY' }],
@@ -41,10 +45,16 @@ export const PEERS: ReadonlyMap<string, Peer> = new Map([
   ['groq', { package: '@ai-sdk/groq', version: '3', factory: 'createGroq', keyEnv: 'GROQ_API_KEY' }],
   ['deepseek', { package: '@ai-sdk/deepseek', version: '2', factory: 'createDeepSeek', keyEnv: 'DEEPSEEK_API_KEY' }],
   ['cohere', { package: '@ai-sdk/cohere', version: '3', factory: 'createCohere', keyEnv: 'COHERE_API_KEY' }],
-  ['azure', { package: '@ai-sdk/azure', version: '3', factory: 'createAzure', takesImages: true }],
+  ['azure', { package: '@ai-sdk/azure', version: '3', factory: 'createAzure', takesImages: true, sealsThinking: true }],
   [
     'amazon-bedrock',
-    { package: '@ai-sdk/amazon-bedrock', version: '4', factory: 'createAmazonBedrock', takesImages: true },
+    {
+      package: '@ai-sdk/amazon-bedrock',
+      version: '4',
+      factory: 'createAmazonBedrock',
+      takesImages: true,
+      sealsThinking: true,
+    },
   ],
 ])
 

@@ -60,6 +60,9 @@ export function changeModel(state: SessionState, model: string): void {
 
 const ENGINE = 'provider'
 
+/** The result of a call that was running when its process ended: it must not run again. */
+export const MAY_HAVE_RUN = failure('The session stopped while this was running. It may or may not have taken effect.')
+
 interface SavedState extends SessionState {
   filesModifiedAt: Record<string, number>
 }
@@ -87,7 +90,7 @@ export function fromSnapshot(snapshot: RunnerSnapshot): {
     if (call.phase !== 'started') continue
     // It may have had its effect, so it must not run again.
     call.phase = 'done'
-    call.result = failure('The session stopped while this was running. It may or may not have taken effect.')
+    call.result = MAY_HAVE_RUN
   }
   return { state, files: snapshot.files ?? {}, modifiedAt: filesModifiedAt }
 }

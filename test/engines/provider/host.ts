@@ -1,6 +1,7 @@
 import type { ProfileOptions } from '../../../schemas/profiles.js'
 import type {
   CreateEngineRunner,
+  CutOffTurn,
   DeferredExecution,
   PermissionAsk,
   PermissionDecision,
@@ -109,12 +110,13 @@ export interface Opening {
   config?: Partial<SessionRunnerConfig>
   session?: NonNullable<ProfileOptions['session']>
   restore?: RunnerSnapshot
+  cutOff?: CutOffTurn[]
 }
 
 /** A started session and its host. */
 export async function open(
   create: CreateEngineRunner,
-  { provider, config, session, restore }: Opening,
+  { provider, config, session, restore, cutOff }: Opening,
 ): Promise<{ runner: Runner; host: TestHost }> {
   const runner = await create({
     sessionId: 'a-session',
@@ -122,6 +124,7 @@ export async function open(
     profile: { name: 'test', engine: 'provider', provider, ...(session && { session }) },
     bridge: { execute: () => Promise.reject(new Error('no client is attached')) },
     ...(restore && { restore }),
+    ...(cutOff && { cutOff }),
   })
   const host = new TestHost()
   await runner.start(host)
