@@ -13,3 +13,11 @@ t.test('what is removed while the database is away for a moment is taken away on
   const alive = setInterval(() => {}, 1_000)
   await until(() => answers.length === 0, 'all of it').finally(() => clearInterval(alive))
 })
+
+t.test('a removal that is answered as the database is closed has nothing asked of it any more', async (t) => {
+  const sweeper = new Sweeper((() => Promise.reject(new Error('not open'))) as CallDatabase)
+  const timers = t.capture(globalThis, 'setTimeout')
+  sweeper.stop()
+  sweeper.start()
+  t.same(timers(), [])
+})

@@ -15,6 +15,8 @@ export class Sweeper {
   #timer: NodeJS.Timeout | undefined
   /** More was removed since the last one began. */
   #isMore = false
+  /** For good: a removal may be answered as the database is closed. */
+  #isStopped = false
 
   constructor(call: CallDatabase) {
     this.#call = call
@@ -26,19 +28,18 @@ export class Sweeper {
   }
 
   stop(): void {
+    this.#isStopped = true
     clearTimeout(this.#timer)
-    this.#timer = undefined
   }
 
   #after(ms: number): void {
+    if (this.#isStopped) return
     this.#timer ??= setTimeout(() => void this.#sweep(), ms).unref()
   }
 
   async #sweep(): Promise<void> {
     this.#isMore = false
     const isMore = await this.#call('journal.sweep', SWEPT_AT_ONCE).catch(() => undefined)
-    // stopped meanwhile: another start is somebody else's
-    if (!this.#timer) return
     this.#timer = undefined
     if (isMore === undefined) this.#after(AGAIN_MS)
     else if (isMore || this.#isMore) this.start()
