@@ -44,10 +44,11 @@ export class Recount {
 
   async #count(): Promise<void> {
     const { clock, counters, inTurn, submitting } = this.#options
-    await Promise.allSettled(submitting().values())
     this.#doubted = false
-    const { changes } = counters
-    const counts = await readInTime(clock, () => inTurn(() => this.#queued()))
+    const { changes, counts } = await readInTime(clock, async () => {
+      await Promise.allSettled(submitting().values())
+      return { changes: counters.changes, counts: await inTurn(() => this.#queued()) }
+    })
     // nobody knows whether it has what has changed meanwhile
     if (counters.changes !== changes || submitting().size > 0) this.doubt()
     counters.setQueued(counts)

@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import { newJob } from '../../src/jobs/job.js'
+import { PATIENCE_MS } from '../../src/lib/patience.js'
 import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
 import { jobRequest, jobWorld, settle } from '../fixtures/job-world.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
@@ -25,7 +26,7 @@ async function build(t: Test, { counts, maxQueuedJobs }: { counts: boolean; maxQ
     tell()
     await settle()
   }
-  return { ...world, addElsewhere, claimElsewhere: claimNext }
+  return { ...world, adapter, tell: () => tell(), addElsewhere, claimElsewhere: claimNext }
 }
 
 for (const counts of [true, false]) {
@@ -68,3 +69,15 @@ for (const counts of [true, false]) {
     t.match(await queue.stats(), { queued: 1, running: 1 })
   })
 }
+
+t.test('an adapter that does not answer a submission keeps nobody from asking for the counts', async (t) => {
+  const { queue, adapter, clock, tell } = await build(t, { counts: true })
+  adapter.add = () => new Promise(() => {})
+  const submitted = t.rejects(queue.submit(jobRequest()), { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  await settle()
+  tell()
+  const stats = queue.stats()
+  await clock.advance(PATIENCE_MS)
+  await submitted
+  t.match(await stats, { queued: 0, running: 0 })
+})
