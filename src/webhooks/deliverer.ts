@@ -366,7 +366,8 @@ export class WebhookDeliverer {
         // one that this process cut off has not failed
         if (error !== 'stopped') {
           delivery.failed = attempt
-          delivery.notBefore = retryAfterMs === undefined ? undefined : this.#clock.now() + retryAfterMs
+          delivery.notBefore =
+            retryAfterMs === undefined ? undefined : this.#clock.now() + Math.min(retryAfterMs, MAX_PAUSE_MS)
           this.#outcomes.failed(laneId, delivery)
         }
         if (await this.#pause(lane, delayAfter(attempt, { firstMs: target.retryDelayMs }), retryAfterMs)) continue

@@ -5,6 +5,8 @@ import { until } from '../fixtures/build.js'
 import { type DeliveryWorldOptions, deliveryWorld } from '../fixtures/delivery-world.js'
 import { status } from '../fixtures/webhook-sink.js'
 
+const HOUR = 60 * 60 * 1000
+
 /** A process on an outbox that outlasts it; `again` is the next one. */
 async function process(t: Test, options: DeliveryWorldOptions = {}) {
   const outbox = options.outbox ?? createMemoryDeliveryOutbox()
@@ -297,3 +299,19 @@ t.test(
     t.equal(sink.received.length, 3)
   },
 )
+
+t.test('a receiver that asks for more patience than there is gets no more of it by a restart', async (t) => {
+  const outbox = createMemoryDeliveryOutbox()
+  const first = await deliveryWorld(t, { outbox })
+  const { sink, clock } = first
+  sink.answer = (_received, response) => void response.writeHead(429, { 'retry-after': '86400' }).end()
+  first.send()
+  await first.attempts(1)
+  await until(async () => JSON.stringify(await outbox.list()).includes('notBefore'), 'what the next process knows')
+  await clock.advance(HOUR / 2)
+  await first.deliverer.close()
+  const next = await deliveryWorld(t, { outbox, sink, clock })
+  await next.restore()
+  await clock.advance(HOUR / 2)
+  await next.attempts(2)
+})
