@@ -111,10 +111,10 @@ export class StorageWatch {
     return this.#probe === undefined && !this.#silent && !this.#fenced
   }
 
-  /** Runs `work` after `delayMs`, or as soon as the storage takes something again. */
+  /** Runs `work` after `delayMs`, or as soon as the storage takes something again; never once it is closed: it may be another gateway's then. */
   readonly retryAfter: Clock['after'] = (delayMs, work) => {
     const run = () => {
-      if (this.#fenced) return
+      if (this.#fenced || this.#closed) return
       timer.cancel()
       this.#waiting.delete(run)
       work()
@@ -252,6 +252,7 @@ export class StorageWatch {
     this.#probe?.cancel()
     this.#proving?.cancel()
     this.#silence?.cancel()
+    this.#waiting.clear()
     if (isOfAnother(this.#given, this)) return
     await this.#given.close()
     giveBack(this.#given, this)

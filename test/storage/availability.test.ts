@@ -1,9 +1,11 @@
 import t from 'tap'
 import { silentLogger } from '../../src/lib/logger.js'
+import { UNLIMITED } from '../../src/principal.js'
 import { refusing, StorageWatch } from '../../src/storage/availability.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { type GatewayStorage, StorageError } from '../../src/storage/storage.js'
-import { buildGateway, SOME_CWD } from '../fixtures/build.js'
+import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { testStorage } from '../fixtures/journaled.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 const watched = (storage: GatewayStorage) =>
@@ -222,4 +224,25 @@ t.test('what is only read says nothing of whether a write would be taken', async
   await t.rejects(watch.storage.journal.write({ id: 'one' }))
   await watch.storage.queue.unreadable!()
   t.equal(watch.available, false)
+})
+
+t.test('what a gateway could not write before it was closed is not written into what the next one has', async (t) => {
+  const storage = testStorage()
+  const { journal } = storage
+  const first = await buildGateway(t, { storage })
+  const { clock } = first
+  const { id } = await first.registry.create({ cwd: SOME_CWD, prompt: 'go' })
+  await until(() => first.engine.last.sent.length === 1, 'its turn')
+  await first.registry.durable(id)
+  journal.broken = true
+  first.engine.last.say('of the first')
+  await until(() => !first.registry.isWritable, 'a write that fails')
+  await first.gateway.close()
+  journal.broken = false
+  const second = await buildGateway(t, { storage, clock })
+  await second.registry.rename(id, 'of the second', UNLIMITED)
+  const written = journal.writes.length
+  await clock.advance(60_000)
+  t.same(journal.writes.slice(written), [])
+  t.match(await journal.get(id), { state: { info: { title: 'of the second' } } })
 })
