@@ -243,6 +243,7 @@ export class Attempts implements RunOwner {
 
   stop(): void {
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
+    for (const { run } of this.#byJob.values()) run.leave()
     this.#bySession.clear()
   }
 

@@ -211,6 +211,12 @@ export class JobRun {
     else this.#end({ status: 'canceled' })
   }
 
+  /** It is the next process's: no limit of it is held against it here any more. */
+  leave(): void {
+    this.#time.stop()
+    this.#killing?.grace.cancel()
+  }
+
   /** Takes in what its session has told by now to nobody who followed it. */
   catchUp(told: readonly SessionEventTold[]): void {
     // of one that was removed in the middle of its turn it is told first that the restart has cut that off

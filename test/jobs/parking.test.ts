@@ -2,6 +2,7 @@ import t, { type Test } from 'tap'
 import type { JobInfo } from '../../schemas/jobs.js'
 import type { JobPatch, JobRecord } from '../../src/jobs/adapter.js'
 import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
+import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { failingDisk } from '../fixtures/failing-disk.js'
 import { FakeSessions, jobRequest, jobWorld, settle } from '../fixtures/job-world.js'
@@ -345,4 +346,20 @@ t.test('a parked job that is over while the storage fails leaves no session that
   await until(async () => (await registry.list()).length === 0, 'the end of its session')
   await t.rejects(gateway.executions.submit('e1', ok), { code: 'SG_ERR_EXECUTION_NOT_FOUND' })
   t.equal(engine.runners.length, 1)
+})
+
+t.test("a gateway that is closed ends no parked job any more, which is the next one's", async (t) => {
+  const storage = createMemoryStorage()
+  const first = await buildGateway(t, { storage, script: native, queue: { maxParkedDurationMs: 60_000 } })
+  const { id } = await first.gateway.queue!.submit({ session: { cwd: SOME_CWD, prompt: 'x' } })
+  await until(() => first.engine.runners[0]?.sent.length === 1)
+  await first.engine.last.defer('e1')
+  await until(async () => (await first.gateway.queue!.get(id))?.status === 'parked')
+  await first.gateway.close()
+  const { clock } = first
+  const { gateway, engine } = await buildGateway(t, { storage, clock, script: native, queue: {} })
+  await clock.advance(60_000)
+  t.match(await gateway.queue!.get(id), { status: 'parked' })
+  t.match(await gateway.executions.submit('e1', ok), { applied: true })
+  await until(() => engine.runners.length === 1, 'its engine')
 })
