@@ -20,7 +20,7 @@ import type { Attachment, ClientSink } from './clients/attachment.js'
 import type { AttachPosition } from './clients/clients.js'
 import { CommandDesk } from './clients/command-desk.js'
 import { chosenWith } from './kept/choice.js'
-import type { JournaledWhole, MidTurn, QueuedMessage, Removal } from './kept/journal.js'
+import type { JournaledWhole, MidTurn, QueuedMessage, RemovalDecision } from './kept/journal.js'
 import { type Asked, isForEngine, type News, newsOf } from './kept/news.js'
 import { EngineDesk } from './life/engine-desk.js'
 import { LeaveDesk } from './life/leave-desk.js'
@@ -309,8 +309,8 @@ export class Session extends SessionState {
   }
 
   /** Removes the session from the journal, for good. @throws what the journal throws; nothing was removed then */
-  async erase(removal?: Removal): Promise<void> {
-    await this.writer?.remove(removal)
+  async erase(decision?: RemovalDecision): Promise<void> {
+    await this.writer?.remove(decision)
   }
 
   /** Has what was just appended told outside, once it is durable: that is kept in the same write. */

@@ -8,7 +8,7 @@ import { within } from '../../lib/within.js'
 import { along, type PlannedNotification } from '../../notifications/planned.js'
 import type { LogJournal } from '../log/event-log.js'
 import { Backlog } from './backlog.js'
-import { type JournalWrite, type ReadEvents, type Removal, SOLE_OWNER } from './journal.js'
+import { type JournalWrite, type ReadEvents, type RemovalDecision, SOLE_OWNER } from './journal.js'
 import type { JournalOwner, JournalWriterParts } from './journal-owner.js'
 import type { News } from './news.js'
 import { type BegunWrite, NextWrite } from './next-write.js'
@@ -209,14 +209,14 @@ export class JournalWriter implements LogJournal {
    * Removes the session from the journal; nothing is written meanwhile.
    * @throws what the journal throws, and SG_ERR_STORE_UNAVAILABLE when whoever asked was refused; it goes on then
    */
-  remove(removal: Removal = {}): Promise<void> {
+  remove(decision?: RemovalDecision): Promise<void> {
     if (this.#isAbandoned) return Promise.reject(unavailable())
     if (this.#state === 'stopped') return Promise.resolve()
-    this.#removing ??= this.#remove(removal)
+    this.#removing ??= this.#remove(decision)
     return this.#removing
   }
 
-  async #remove({ decision }: Removal): Promise<void> {
+  async #remove(decision: RemovalDecision | undefined): Promise<void> {
     let ending: PlannedNotification | undefined
     try {
       await this.#written()
@@ -238,11 +238,7 @@ export class JournalWriter implements LogJournal {
     this.#stop()
   }
 
-  async #decide({
-    news,
-    isRefused,
-    onDecided,
-  }: NonNullable<Removal['decision']>): Promise<PlannedNotification | undefined> {
+  async #decide({ news, isRefused, onDecided }: RemovalDecision): Promise<PlannedNotification | undefined> {
     if (isRefused()) throw unavailable()
     await this.#parts.journal.deposit(this.#owner.id, [news])
     if (isRefused()) {

@@ -178,18 +178,15 @@ export interface JournalWrite {
   usage?: readonly UsageCount[]
 }
 
-/** How a session is removed. */
-export interface Removal {
-  /**
-   * Who asked for it may be refused. It is decided by a write that can be taken back, as the removal cannot, and then done whatever
-   * becomes of this process.
-   */
-  decision?: {
-    news: News
-    isRefused(): boolean
-    /** @returns what is to be told of its end, kept in the same write */
-    onDecided(): PlannedNotification | undefined
-  }
+/**
+ * Who asks for a removal may be refused. It is decided by a write that can be taken back, as the removal cannot, and then done whatever
+ * becomes of this process.
+ */
+export interface RemovalDecision {
+  news: News
+  isRefused(): boolean
+  /** @returns what is to be told of its end, kept in the same write */
+  onDecided(): PlannedNotification | undefined
 }
 
 /** A session as a list shows it. */

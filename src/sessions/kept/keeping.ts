@@ -22,7 +22,7 @@ import type {
   JournalWrite,
   ListedQuery,
   MidTurn,
-  Removal,
+  RemovalDecision,
   SessionJournal,
   SessionsAtRest,
 } from './journal.js'
@@ -61,7 +61,7 @@ export interface ParkingOptions {
 interface KeptSession {
   midTurn: MidTurn | undefined
   /** Removes it from the journal, when that has all. */
-  erase(removal?: Removal): Promise<void>
+  erase(decision?: RemovalDecision): Promise<void>
 }
 
 /** The journal as a registry uses it: its failures are told, to the operator with the cause, to the caller as "come again". */
@@ -204,7 +204,7 @@ export class Keeping implements JournalWriterParts {
                 decided()
                 return ending()
               }
-              session.erase({ decision: { news, isRefused, onDecided } }).then(decided, reject)
+              session.erase({ news, isRefused, onDecided }).then(decided, reject)
             }),
         ),
       )

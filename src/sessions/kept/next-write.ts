@@ -74,8 +74,8 @@ export class NextWrite {
     this.#snapshot = snapshot
   }
 
-  news(...keys: readonly string[]): void {
-    this.#taken.push(...keys)
+  news(key: string): void {
+    this.#taken.push(key)
   }
 
   telling(planned: PlannedNotification): void {
