@@ -31,16 +31,31 @@ function identityOf(principal: Principal): unknown[] {
 /** `id` or `sub` of what `authenticate` returned. */
 export function idOf(claims: unknown): string | number | undefined {
   const { id, sub } = Object(claims) as Record<string, unknown>
-  return [id, sub].map(inJson).find(isId)
+  return [id, sub].map(asId).find(isId)
 }
 
 const isId = (value: unknown): value is string | number => typeof value === 'string' || typeof value === 'number'
 
-/** Databases number their rows by `bigint`, too, which JSON does not have, or by objects that say in JSON which one they are. */
-const inJson = (value: unknown): unknown => {
-  if (typeof value === 'bigint') return `${value}n`
-  const { toJSON } = Object(value) as { toJSON?: unknown }
-  return typeof toJSON === 'function' ? toJSON.call(value) : value
+/** Databases number their rows by `bigint`, too, which JSON does not have. */
+const inJson = (value: unknown): unknown => (typeof value === 'bigint' ? `${value}n` : value)
+
+/** Or by objects, as bytes are, that say in JSON which one they are. */
+function asId(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return inJson(value)
+  const { toJSON } = value as { toJSON?: unknown }
+  const said = inJson(typeof toJSON === 'function' ? toJSON.call(value) : value)
+  const text = isId(said) ? said : textOf(said ?? {})
+  // of what is hidden inside it says nothing
+  return text === '{}' ? undefined : text
+}
+
+/** @returns undefined for what is no JSON */
+function textOf(value: object): string | undefined {
+  try {
+    return JSON.stringify(value, (_, part) => inJson(part))
+  } catch {
+    return undefined
+  }
 }
 
 /** By `id`, `sub` or `name` of what `authenticate` returned, else by all of it. */
@@ -48,10 +63,5 @@ export function whoOf(claims: unknown): unknown {
   if (typeof claims !== 'object' || claims === null) return String(claims)
   const { name } = claims as Record<string, unknown>
   const named = [idOf(claims), name].find(isId)
-  if (named !== undefined) return named
-  try {
-    return JSON.stringify(claims, (_, value) => inJson(value))
-  } catch {
-    return 'unnamed'
-  }
+  return named ?? textOf(claims) ?? 'unnamed'
 }

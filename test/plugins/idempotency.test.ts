@@ -146,6 +146,8 @@ t.test('callers do not share keys', async (t) => {
     'the next row': { id: 6n, name: 'anna' },
     'a document': { id: { toJSON: () => '65f0' }, name: 'anna' },
     'the next document': { id: { toJSON: () => '65f1' }, name: 'anna' },
+    'a binary key': { id: Buffer.from([1]), name: 'anna' },
+    'the next binary key': { id: Buffer.from([2]), name: 'anna' },
   }
   const { call, registry } = await buildServer(t, {
     authenticate: ({ headers }: FastifyRequest) => {
@@ -156,8 +158,8 @@ t.test('callers do not share keys', async (t) => {
   const ids = new Set<string>()
   for (const caller of [...Object.keys(claims), ...Object.keys(claims)])
     ids.add((await call('POST', '/sessions', session, key('a', { 'x-caller': caller }))).json.id)
-  t.equal(ids.size, 8)
-  t.equal((await registry.list()).length, 8)
+  t.equal(ids.size, Object.keys(claims).length)
+  t.equal((await registry.list()).length, ids.size)
 })
 
 t.test('callers that are told apart by nothing but a bigint somewhere do not share keys', async (t) => {
