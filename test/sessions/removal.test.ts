@@ -2,7 +2,8 @@ import t from 'tap'
 import type { SessionNotification } from '../../schemas/notifications.js'
 import { PATIENCE_MS } from '../../src/lib/patience.js'
 import { UNLIMITED } from '../../src/principal.js'
-import { SOME_CWD, until } from '../fixtures/build.js'
+import { createMemoryStorage } from '../../src/storage/memory/storage.js'
+import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { buildJournaled } from '../fixtures/journaled.js'
 
 const script = {
@@ -149,4 +150,15 @@ t.test('what is said to a session whose removal hangs is kept, or refused', asyn
   )
   await registry.send(id, { type: 'user_message', text: 'third' })
   await until(() => engine.last.sent.length === 2)
+})
+
+t.test('the end of a session that is removed is told where what is told has a write of its own', async (t) => {
+  const told: string[] = []
+  const notifications = { onNotification: ({ type }: SessionNotification) => void told.push(type) }
+  const { oneWrite: _, ...storage } = createMemoryStorage()
+  const { registry } = await buildGateway(t, { script, storage, notifications })
+  const { id } = await registry.create({ cwd: SOME_CWD })
+  await registry.close(id, 'client')
+  await until(() => told.length > 0, 'word of its end')
+  t.same(told, ['session_closed'])
 })

@@ -263,8 +263,8 @@ export class JournalWriter implements LogJournal {
   }
 
   async #removeFromJournal(ending: PlannedNotification | undefined): Promise<void> {
-    const { journal, oneWrite } = this.#parts
-    const told = oneWrite && ending ? [...this.#next.told, ending] : [...this.#next.told]
+    const { journal } = this.#parts
+    const told = ending ? [...this.#next.told, ending] : [...this.#next.told]
     try {
       const { deliveries, notifications, usage } = along(told)
       await journal.remove(this.#owner.id, deliveries, notifications, SOLE_OWNER, usage)

@@ -202,7 +202,8 @@ export class Keeping implements JournalWriterParts {
             new Promise<void>((decided, reject) => {
               const onDecided = () => {
                 decided()
-                return ending()
+                // what is not kept in one write with it is told by the session itself, as it ends
+                return this.oneWrite ? ending() : undefined
               }
               session.erase({ news, isRefused, onDecided }).then(decided, reject)
             }),
