@@ -222,7 +222,10 @@ export class TranscriptState {
   async #move(act: () => Promise<unknown>): Promise<void> {
     this.#moves.value++
     const error = await this.#attempt(() => this.#moved(act))
-    this.#moves.value--
+    batch(() => {
+      this.#moves.value--
+      this.#show()
+    })
     if (error !== undefined) this.#failed = { error, again: () => this.#move(act), isStep: false }
   }
 
@@ -253,6 +256,8 @@ export class TranscriptState {
   }
 
   #show(): void {
+    // of a window that is half way nothing is
+    if (this.#moves.value > 0) return
     const { transcript, after, through, atStart, atEnd, isCut, isFull } = this.#window
     batch(() => {
       this.view.value = { transcript, after, through, atStart, atEnd, isCut, isFull }
