@@ -55,6 +55,23 @@ t.test('a record whose log is damaged keeps no other one from being adopted', as
   t.equal((await store.get('damaged-0'))?.log.events, logs[0])
 })
 
+t.test('a record that lacks what is shown of a session keeps no other one from being listed', async (t) => {
+  const store = new MemorySessionStore()
+  await store.save(someRecord('sound'))
+  const { usage: _, ...info } = someRecord('half').info
+  await store.save(someRecord('half', { info: info as ParkedSessionRecord['info'] }))
+  const { input: __, ...asked } = { id: 'r1', toolName: 'Bash', toolUseId: 'u1', input: {} }
+  await store.save(someRecord('asking', { permissions: [asked as ParkedSessionRecord['permissions'][number]] }))
+  const failures: string[] = []
+  const onError = ({ message }: Error) => void failures.push(message)
+  const { registry } = await buildGateway(t, { parking: { store, onError }, script: native })
+  t.same(
+    (await registry.list()).map(({ id }) => id),
+    ['sound'],
+  )
+  t.match(failures.toSorted(), [/record\.info\.usage: Required/, /record\.permissions\.0\.input: Required/])
+})
+
 t.test('a store of the host that lists nothing is named when the gateway starts', async (t) => {
   const store = Object.assign(new MemorySessionStore(), { list: async () => undefined as never })
   await t.rejects(buildGateway(t, { parking: { store } }), { message: 'parking.store: list() gave no list.' })

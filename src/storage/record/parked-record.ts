@@ -1,4 +1,6 @@
 import { Type } from '@sinclair/typebox'
+import { PermissionRequest } from '../../../schemas/permissions.js'
+import { SessionInfo } from '../../../schemas/sessions.js'
 import { optionError, toError } from '../../errors.js'
 import { compileSchema } from '../../lib/validation.js'
 import type { ParkedSessionRecord, SessionStore } from '../../sessions/kept/store.js'
@@ -6,14 +8,15 @@ import type { ParkedSessionRecord, SessionStore } from '../../sessions/kept/stor
 /** What has to hold before a record is believed; the snapshot inside is the engine's own to check. */
 export const ParkedRecord = Type.Object({
   id: Type.String({ minLength: 1 }),
-  info: Type.Object({ id: Type.String(), lastSeq: Type.Integer(), createdAt: Type.Number() }),
+  // shown as it is, in lists too: one that cannot be would take the others along
+  info: SessionInfo,
   profile: Type.String(),
   generation: Type.String(),
   config: Type.Object({ cwd: Type.String() }),
   snapshot: Type.Object({ engine: Type.String() }),
   executions: Type.Array(Type.Object({ executionId: Type.String(), toolName: Type.String() })),
   results: Type.Array(Type.Object({ executionId: Type.String() })),
-  permissions: Type.Array(Type.Object({ id: Type.String(), toolUseId: Type.String() })),
+  permissions: Type.Array(PermissionRequest),
   decisions: Type.Array(Type.Object({ toolUseId: Type.String(), requestId: Type.String() })),
   hasNews: Type.Boolean(),
   settled: Type.Array(Type.String()),
