@@ -7,6 +7,7 @@ import type { ErrorCode } from '../errors.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Timer } from '../lib/clock.js'
 import type { Patience } from '../lib/patience.js'
+import { tried } from '../lib/tried.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import { DeferredExecutions } from './asks/deferred-executions.js'
@@ -343,6 +344,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   #finish(as: 'failed' | 'closed', reason: SessionClosedReason, told?: SessionEventOf<'session_error'>): void {
     if (this.ended) return
     const { link, world, log, midTurn } = this
+    this.#keepFiles()
     this.become({ is: 'ended', as, inTurn: this.inTurn })
     this.goingLook?.cancel()
     if (this.writer) this.midTurn = undefined
@@ -362,5 +364,12 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     this.append({ type: 'session_closed', reason }, ts)
     if (link) this.engineGone = link.close(world, this.id)
     world.onEnded(this)
+  }
+
+  /** What its engine has written in the turn that is cut off; nothing else is read of an engine that has ended. */
+  #keepFiles(): void {
+    const { inTurn, writer, link } = this
+    const snapshot = inTurn && writer && link?.runner.files ? tried(() => link.snapshot()) : undefined
+    if (snapshot?.files) writer?.keep(snapshot)
   }
 }

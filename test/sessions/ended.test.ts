@@ -236,6 +236,40 @@ t.test('so they do when the only one that has ended is looked at', async (t) => 
   )
 })
 
+t.test('what it has written in the turn that its end cuts off can be read for as long as it is listed', async (t) => {
+  const contents = new TextEncoder().encode('# Report')
+  const files = {
+    list: () => [{ path: 'report.md', bytes: contents.byteLength, modifiedAt: 42 }],
+    read: () => contents,
+  }
+  let written: Record<string, string> = {}
+  const snapshot = () => ({ engine: 'scripted', state: null, files: written })
+  const { create, again, first, clock } = await world(t, { script: { ...native, files, snapshot } })
+  const ways = [
+    (id: string) => first.registry.end(id),
+    () => first.engine.last.host.emit({ type: 'session_error', message: 'broke' }),
+  ]
+  const ids: string[] = []
+  for (const end of ways) {
+    written = {}
+    const id = await create('scripted', 'go')
+    await until(() => first.engine.last.sent.length === 1)
+    written = { 'report.md': Buffer.from(contents).toString('base64') }
+    await end(id)
+    await first.registry.durable(id)
+    ids.push(id)
+  }
+  const listed = async (registry: typeof first.registry) =>
+    Promise.all(ids.map(async (id) => (await registry.open(id, UNLIMITED)).files?.list()))
+  await clock.advance(LEFT_ALONE_MS)
+  t.same(
+    ids.map((id) => first.registry.here(id)),
+    [undefined, undefined],
+  )
+  t.same(await listed(first.registry), [files.list(), files.list()])
+  t.same(await listed((await again()).registry), [files.list(), files.list()])
+})
+
 t.test('what an earlier version left on the lists of one that has ended nobody is shown as waiting', async (t) => {
   const { create, again, first, storage } = await world(t)
   const id = await create('scripted', 'go')
