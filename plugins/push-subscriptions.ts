@@ -20,8 +20,8 @@ export const pushSubscriptionRoutes: FastifyPluginAsyncTypebox<{ push: WebPush }
   scope.post(
     '/notifications/subscriptions',
     { schema: { body: CreateSubscriptionRequest, response: { 200: PushSubscriptionInfo, 201: PushSubscriptionInfo } } },
-    async ({ body, principal }, reply) => {
-      const { subscription, isNew } = await push.subscriptions.subscribe(body, principal)
+    async ({ body, principal, signInId }, reply) => {
+      const { subscription, isNew } = await push.subscriptions.subscribe(body, principal, signInId)
       const { id, createdAt, expiresAt } = subscription
       return reply.code(isNew ? 201 : 200).send({ id, createdAt, expiresAt })
     },

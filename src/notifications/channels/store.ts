@@ -5,6 +5,8 @@ export interface KeptSubscription {
   keys: { p256dh: string; auth: string }
   /** Name of the principal; absent: callers without a name. */
   principal?: string
+  /** The sign-in to the console that it was made in, and ends with. Absent: it was made with a token. */
+  signIn?: string
   /** Digest of what its principal is told by from others, where that is not its name. */
   owner?: string
   /** Profiles that the principal could see when it subscribed. Absent: all. */

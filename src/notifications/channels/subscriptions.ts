@@ -86,17 +86,19 @@ export class PushSubscriptions {
 
   /**
    * Subscribes a browser, or renews its subscription; durable when it resolves.
+   * @param signIn in which its page is signed in to the console
    * @throws SG_ERR_VALIDATION · SG_ERR_SUBSCRIPTION_EXISTS · SG_ERR_TOO_MANY · SG_ERR_STORE_UNAVAILABLE
    */
   subscribe(
     request: CreateSubscriptionRequest,
     principal: Principal,
+    signIn?: string,
   ): Promise<{ subscription: KeptSubscription; isNew: boolean }> {
     this.#assertUsable(request)
     return this.#changing(async (isRefused) => {
       await this.#refreshed()
       const known = this.#find(request.endpoint)
-      const subscription = this.#subscriptionOf(request, principal, known)
+      const subscription = this.#subscriptionOf(request, principal, signIn, known)
       const isOwn = known !== undefined && isOf(known, principal)
       if (known && !isOwn && !sameKeys(known, subscription)) throw new GatewayError('SG_ERR_SUBSCRIPTION_EXISTS')
       if (!isOwn) await this.#makeRoom(principal)
@@ -129,12 +131,27 @@ export class PushSubscriptions {
    * subscribed anew since stays.
    */
   forget({ id, createdAt }: Pick<KeptSubscription, 'id' | 'createdAt'>): Promise<void> {
-    const forgotten = async () => {
-      await this.#refreshed()
+    return this.#persistently(async () => {
       if (this.#byId.get(id)?.createdAt === createdAt) await this.#remove(id)
+    })
+  }
+
+  /** Somebody has signed the browser out, which may be lost and can end nothing itself: what the store refuses is tried again. */
+  forgetSignIn(signIn: string): Promise<void> {
+    return this.#persistently(async () => {
+      const ended = [...this.#byId.values()].filter((one) => one.signIn === signIn)
+      for (const { id } of ended) await this.#remove(id)
+      if (ended.length > 0) await this.#options.tellOthers?.()
+    })
+  }
+
+  #persistently(change: () => Promise<void>): Promise<void> {
+    const changed = async () => {
+      await this.#refreshed()
+      await change()
     }
     const { signal } = this.#stop
-    return persistently(() => this.#lock.run('', forgotten), { ...this.#options, signal })
+    return persistently(() => this.#lock.run('', changed), { ...this.#options, signal })
   }
 
   /** Nothing that the store refuses is tried again from now on: the push service tells the next process. */
@@ -164,6 +181,7 @@ export class PushSubscriptions {
   #subscriptionOf(
     { endpoint, keys, expirationTime, events, profiles }: CreateSubscriptionRequest,
     principal: Principal,
+    signIn: string | undefined,
     known: KeptSubscription | undefined,
   ): KeptSubscription {
     const now = this.#options.clock.now()
@@ -174,7 +192,7 @@ export class PushSubscriptions {
       id: known?.id ?? (this.#freshness ? digestOf(endpoint) : newId()),
       ...{ endpoint, keys, createdAt: known?.createdAt ?? now },
       expiresAt: Math.min(now + KEPT_MS, expirationTime ?? Number.POSITIVE_INFINITY),
-      ...present({ principal: name, owner: ownerOf(principal), allowedProfiles, events, profiles }),
+      ...present({ principal: name, signIn, owner: ownerOf(principal), allowedProfiles, events, profiles }),
     }
   }
 
