@@ -19,7 +19,7 @@ label { display: block; padding: .55rem 0 }
 small { display: block; opacity: .7 }
 input[type=text] { width: 100%; min-height: 2.9rem; padding: .5rem .7rem; font: inherit; border: 1px solid var(--line); border-radius: .5rem }
 .answers { display: flex; gap: .8rem; margin-top: 1.2rem }
-.asked { flex-direction: row-reverse }
+form + form { margin-top: 1.5rem }
 button { flex: 1; min-height: 3.4rem; font: 600 1.05rem system-ui, sans-serif; color: #fff; border: 0; border-radius: .6rem; background: #1a7f37 }
 button.deny { background: #b42318 }
 @media (max-width: 22rem) { dl { grid-template-columns: 1fr } dd + dt { margin-top: .5rem } }
@@ -84,17 +84,18 @@ const members = (input: Record<string, unknown>): string =>
     })
     .join('')
 
+/** The enter key presses the first button of a form: it never allows a tool, answers in a question, and denies where a reason is written. */
 function form(questions: readonly Question[], canAllow: boolean): string {
-  const asked = canAllow ? questions.map(fieldset).join('') : ''
-  const isQuestion = questions.length > 0
   const deny = '<button class="deny" name="behavior" value="deny">Deny</button>'
-  const allow = canAllow ? `<button name="behavior" value="allow">${isQuestion ? 'Answer' : 'Allow'}</button>` : ''
-  // the enter key presses the first one: it answers a question, and never allows a tool
-  const [first, second] = isQuestion ? [allow, deny] : [deny, allow]
-  return `<form method="post">${asked}
-<label>If you deny it: what to do instead <input type="text" name="message" maxlength="${MAX_WRITTEN}" autocomplete="off"></label>
-<div class="answers${isQuestion ? ' asked' : ''}">${first}${second}</div></form>`
+  const allow = `<button name="behavior" value="allow">${questions.length > 0 ? 'Answer' : 'Allow'}</button>`
+  const reason = `<label>If you deny it: what to do instead <input type="text" name="message" maxlength="${MAX_WRITTEN}" autocomplete="off"></label>`
+  if (!canAllow) return formOf(reason, deny)
+  if (questions.length === 0) return formOf(reason, deny + allow)
+  return formOf(questions.map(fieldset).join(''), allow) + formOf(reason, deny)
 }
+
+const formOf = (fields: string, buttons: string): string =>
+  `<form method="post">${fields}<div class="answers">${buttons}</div></form>`
 
 function fieldset({ question, header, options, multiSelect }: Question, index: number): string {
   const { chosen, written } = fieldsOf(index)

@@ -167,6 +167,12 @@ t.test('a question is answered by its options and in words', async (t) => {
   t.match(page, /type="radio" name="choice-0" value="Postgres"/)
   t.match(page, /type="checkbox" name="choice-1" value="Docs"/)
   t.match(page, /name="text-2"/)
+  // the enter key presses the first button of the form that it is pressed in
+  const [answering = '', denying = ''] = page.split('<form').slice(1)
+  t.match(answering, /<button name="behavior" value="allow">Answer/)
+  t.notMatch(answering, /name="message"|value="deny"/)
+  t.match(denying, /name="message".*<button class="deny" name="behavior" value="deny">/s)
+  t.notMatch(denying, /value="allow"|choice-|text-/)
   const send = (form: string) => links.answer(token, new URLSearchParams(form))
   const right = 'behavior=allow&choice-0=Postgres&choice-1=Docs&choice-1=Tests&text-1=a+demo&text-2=Fox'
   t.match(await send(right), { taken: { behavior: 'allow' } })
