@@ -134,6 +134,12 @@ export const JobInfo = Type.Object(
         '`prompt` is its first 1,000 characters, as in lists, events and streams; `GET /jobs/{id}` has it whole.',
       ),
     ),
+    resultTruncated: Type.Optional(
+      described(
+        Type.Literal(true),
+        '`error` and the texts of `result` are their first 10,000 characters, as in lists; `GET /jobs/{id}` has them whole.',
+      ),
+    ),
     meta: Type.Optional(described(JsonObject, 'What the submit had as `meta`.')),
   },
   { description: 'A job as it is now.' },

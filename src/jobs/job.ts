@@ -87,6 +87,7 @@ export const JOB_FIELDS = {
   result: 'patched',
   error: 'patched',
   promptTruncated: 'shown',
+  resultTruncated: 'shown',
 } as const satisfies Record<keyof StoredJob, 'given' | 'patched' | 'shown'>
 
 type Patched = { [F in keyof StoredJob]-?: (typeof JOB_FIELDS)[F] extends 'patched' ? F : never }[keyof StoredJob]

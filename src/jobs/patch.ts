@@ -1,4 +1,5 @@
 import type { JobInfo } from '../../schemas/jobs.js'
+import { cutAt } from '../lib/cut-at.js'
 import { copyOf } from '../lib/json-value.js'
 import type { JobPatch, StoredJob } from './job.js'
 
@@ -58,7 +59,33 @@ const LISTED_PROMPT = 1_000
 export function listed(job: StoredJob, patch?: JobPatch): JobInfo {
   const info = shown(job, patch)
   if (info.prompt.length <= LISTED_PROMPT) return info
-  // not half of a character
-  const prompt = info.prompt.slice(0, LISTED_PROMPT).replace(/[\uD800-\uDBFF]$/, '')
-  return { ...info, prompt, promptTruncated: true }
+  return { ...info, prompt: cutAt(info.prompt, LISTED_PROMPT), promptTruncated: true }
+}
+
+const LISTED_WORDS = 10_000
+
+/** The same in a page, which has many: also with the beginning of what an agent said at length. */
+export function inPage(job: StoredJob): JobInfo {
+  const info = listed(job)
+  const { error, result } = info
+  const said = [error, result?.text, result?.errors?.join('')]
+  if (said.every((words = '') => words.length <= LISTED_WORDS)) return info
+  const short: JobInfo = { ...info, resultTruncated: true }
+  if (error !== undefined) short.error = cutAt(error, LISTED_WORDS)
+  if (result) short.result = { ...result }
+  if (result?.text !== undefined) short.result!.text = cutAt(result.text, LISTED_WORDS)
+  if (result?.errors) short.result!.errors = cutAll(result.errors, LISTED_WORDS)
+  return short
+}
+
+/** As many of the texts, from the first on, as make `max` UTF-16 units together. */
+function cutAll(texts: readonly string[], max: number): string[] {
+  const kept: string[] = []
+  let room = max
+  for (const text of texts) {
+    if (room === 0) break
+    kept.push(cutAt(text, room))
+    room -= Math.min(text.length, room)
+  }
+  return kept
 }

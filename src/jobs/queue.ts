@@ -38,7 +38,7 @@ import { JobEvents, type QueueEvents } from './job-events.js'
 import { jobPage } from './job-page.js'
 import { JobStore } from './job-store.js'
 import { QUEUE_DEFAULTS, type QueueServerOptions } from './options.js'
-import { handedOut, listed, patched } from './patch.js'
+import { handedOut, inPage, patched } from './patch.js'
 import { Recount } from './recount.js'
 import { type RecoveryOptions, recover } from './recovery.js'
 import { Retention } from './retention.js'
@@ -295,7 +295,7 @@ export class JobQueue {
   /** One page of the jobs that a caller may see, newest first. */
   page(query: ListJobsQuery, principal: Principal = UNLIMITED): Promise<Page<JobInfo>> {
     const { adapter, clock } = this.#options
-    const shownAs = (job: StoredJob) => copyOf(listed(this.#seen(job)))
+    const shownAs = (job: StoredJob) => copyOf(inPage(this.#seen(job)))
     return patiently(clock, () => jobPage(adapter, query, principal, shownAs))
   }
 

@@ -4,6 +4,3 @@ const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
 /** Marks that are not seen, or turn the reading direction around, are written out: what is shown is what would run. */
 export const shown = (text: string): string =>
   text.replace(HIDDEN, (mark) => (mark === '\n' || mark === '\t' ? mark : `\\u{${mark.codePointAt(0)!.toString(16)}}`))
-
-/** The first `max` UTF-16 units, without half of a character at the end. */
-export const cutAt = (text: string, max: number): string => text.slice(0, max).replace(/[\uD800-\uDBFF]$/, '')

@@ -18,6 +18,39 @@ t.test('a long prompt is cut where many are shown, and whole where one is asked 
   t.equal((await queue.get(job.id))?.prompt, prompt)
 })
 
+t.test(
+  'what an agent said at length is cut in a page, and whole where a job is asked for or is told to be over',
+  async (t) => {
+    const { queue, sessions, events } = await jobWorld(t)
+    const job = await queue.submit(jobRequest())
+    await settle()
+    const errors = [`${'x'.repeat(9_999)}🥊${'y'.repeat(5_000_000)}`, 'and that']
+    const text = 'z'.repeat(5_000_000)
+    sessions.last.complete({ isError: true, subtype: 'error_during_execution', errors, result: text })
+    await settle()
+    const error = errors.join(' · ')
+    const [row] = (await queue.page({}, UNLIMITED)).items
+    const begins = 'x'.repeat(9_999)
+    t.match(row, { status: 'failed', error: begins, resultTruncated: true })
+    t.match(row?.result, { text: 'z'.repeat(10_000), errors: [begins], durationMs: Number })
+    t.equal(row?.result?.errors?.length, 1)
+    for (const whole of [await queue.get(job.id), events.at(-1)?.job]) {
+      t.match(whole, { error, result: { text, errors } })
+      t.equal(whole?.resultTruncated, undefined)
+    }
+  },
+)
+
+t.test('what an agent said in a few words is whole in a page', async (t) => {
+  const { queue, sessions } = await jobWorld(t)
+  const job = await queue.submit(jobRequest())
+  await settle()
+  const errors = ['x'.repeat(5_000), 'y'.repeat(4_000)]
+  sessions.last.complete({ isError: true, subtype: 'error_during_execution', errors, result: 'z'.repeat(10_000) })
+  await settle()
+  t.same((await queue.page({}, UNLIMITED)).items, [await queue.get(job.id)])
+})
+
 t.test('the session of a job is told once it is there, and can be ended', async (t) => {
   const clock = new VirtualClock()
   const inner = createMemoryQueueAdapter({ now: () => clock.now() })

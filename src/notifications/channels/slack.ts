@@ -1,4 +1,5 @@
-import { cutAt, shown } from '../shown.js'
+import { cutAt } from '../../lib/cut-at.js'
+import { shown } from '../shown.js'
 import { type ChannelMessage, headlineOf, type RenderContext, type RenderedMessage, requestOf } from './message.js'
 
 /** Of a section's text, and of a button's URL. */
