@@ -1,10 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
+import { idOf } from '../src/idempotency/scope.js'
 import type { Clock } from '../src/lib/clock.js'
 import { within } from '../src/lib/within.js'
 import type { Authenticate } from '../src/options.js'
-import { NOBODY, normalizePrincipal, type Principal, UNLIMITED } from '../src/principal.js'
+import { NOBODY, nameOf, normalizePrincipal, type Principal, UNLIMITED } from '../src/principal.js'
 import { stays } from './connections.js'
 import { upgradeRefusals } from './edge.js'
 import { ownOrigins } from './origins.js'
@@ -16,7 +17,7 @@ const AUTHENTICATE_MS = 10_000
 
 /**
  * Decides who is asking, for HTTP requests, upgrades and every command that comes over a socket later.
- * @throws SG_ERR_UNAUTHENTICATED, SG_ERR_AUTHENTICATE_FAILED when the hook throws or does not settle in 10 s
+ * @throws SG_ERR_UNAUTHENTICATED, SG_ERR_AUTHENTICATE_FAILED when the hook throws, does not settle in 10 s or returns what cannot be read
  */
 export type Identify = (request: FastifyRequest) => Principal | Promise<Principal>
 
@@ -25,7 +26,7 @@ export function createIdentify(gateway: Gateway): Identify {
   const { authenticate } = options
   if (!authenticate) return () => UNLIMITED
   const identify: Identify = async (request) => {
-    const principal = normalizePrincipal(await ask(authenticate, request, clock))
+    const principal = readable(await ask(authenticate, request, clock))
     if (!principal) throw new GatewayError('SG_ERR_UNAUTHENTICATED')
     return principal
   }
@@ -42,6 +43,18 @@ async function ask(authenticate: Authenticate, request: FastifyRequest, clock: C
     return await within(AUTHENTICATE_MS, answer, { clock, onLate })
   } catch (error) {
     throw new GatewayError('SG_ERR_AUTHENTICATE_FAILED', { cause: error })
+  }
+}
+
+/** What is read of it later is read now: a getter that throws then would do so in the middle of what was asked, or in the log. */
+function readable(claims: unknown): Principal | undefined {
+  try {
+    const principal = normalizePrincipal(claims)
+    nameOf(principal)
+    idOf(claims)
+    return principal
+  } catch (error) {
+    throw error instanceof GatewayError ? error : new GatewayError('SG_ERR_AUTHENTICATE_FAILED', { cause: error })
   }
 }
 

@@ -233,14 +233,19 @@ t.test('an authenticate hook that throws, rejects or never settles lets nobody i
     t.notMatch(answer.text, /hunter2/)
     t.same(await registry.list(), [])
   }
-  const trap = {
-    get allowedProfiles() {
+  for (const member of ['allowedProfiles', 'canManageProfiles', 'name', 'id', 'sub', 'toJSON of id']) {
+    const fail = () => {
       throw secret
-    },
+    }
+    const trap = member.startsWith('toJSON')
+      ? { id: { toJSON: fail } }
+      : Object.defineProperty({}, member, { get: fail })
+    const { call, registry } = await buildServer(t, { authenticate: () => trap })
+    const answer = await call('POST', '/sessions', { cwd: SOME_CWD }, { 'idempotency-key': 'a' })
+    isProblem(t, answer, 500, 'SG_ERR_AUTHENTICATE_FAILED')
+    t.notMatch(answer.text, /hunter2/)
+    t.same(await registry.list(), [], member)
   }
-  const trapped = await buildServer(t, { authenticate: () => trap })
-  t.equal((await trapped.call('POST', '/sessions', { cwd: SOME_CWD })).status, 500)
-  t.same(await trapped.registry.list(), [])
 
   let asked = 0
   let settle: ((value: unknown) => void) | undefined
