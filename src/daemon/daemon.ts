@@ -51,7 +51,7 @@ export async function prepareServer(
     ...unusableHooks(hooks, config),
     // A hooks module that did not load may have had the authenticate that seems to be missing.
     ...(problems.length > 0 ? [] : listenProblems(config, authenticates)),
-    ...hostProblems(config),
+    ...hostProblems(config, problems.length > 0 ? undefined : hooks),
     ...(thorough ? await firstSessionProblems(loaded, hooks) : []),
   ]
   if (found.length > 0) throw loaded.error(found)

@@ -2,12 +2,11 @@ import { accessSync, constants, existsSync, lstatSync, mkdtempSync, rmdirSync, s
 import { dirname, join } from 'node:path'
 import type { ProfileOptions } from '../../schemas/profiles.js'
 import { agentTable, assertInstalled, DEFAULT_AGENT } from '../engines/cli/index.js'
-import { PROVIDER_IDS } from '../engines/provider/index.js'
-import { modelList, openProvider } from '../engines/provider/models.js'
+import { providerProblem } from '../engines/provider/index.js'
+import { openProvider } from '../engines/provider/models.js'
 import { toError } from '../errors.js'
 import { isOpenToAll, openToAllMessage } from '../lib/open-to-all.js'
 import { tried } from '../lib/tried.js'
-import { unknownName } from '../lib/unknown-name.js'
 import { originProblem } from '../lib/web-names.js'
 import { profileFileProblem } from '../storage/file/profile-store.js'
 import { checkPostgres } from '../storage/postgres/maintenance.js'
@@ -90,13 +89,9 @@ async function providerProblems(
 ): Promise<ConfigProblem[]> {
   // what the host's own runner makes of it is the host's affair
   if (hooks.createEngineRunner) return []
-  if (!provider)
-    return [{ path: `${path}.provider`, message: 'missing; expected { "id": … }, which says whose models' }]
+  // refused as such, whatever it is wanted for
+  if (!provider || providerProblem(provider)) return []
   const at = `${path}.provider`
-  if (!PROVIDER_IDS.includes(provider.id)) {
-    const message = `${unknownName('provider', provider.id, PROVIDER_IDS)}; known are ${PROVIDER_IDS.join(', ')}`
-    return [{ path: `${at}.id`, message }]
-  }
   const problems: ConfigProblem[] = []
   const message = await problemOf(() => openProvider(provider, { env, demoChunkDelayMs: 0 }))
   const { apiKeyEnv } = provider
@@ -105,12 +100,6 @@ async function providerProblems(
   const hasModel = provider.model ?? provider.models?.[0] ?? defaults?.model
   if (provider.id !== 'demo' && hasModel === undefined && !hooks.buildRunnerConfig)
     problems.push({ path: `${at}.model`, message: 'missing; a session that names no model could not start' })
-  const offered = modelList(provider)
-  const { model } = defaults ?? {}
-  if (model !== undefined && offered && !offered.includes(model) && !hooks.buildRunnerConfig) {
-    const message = `the provider of this profile offers ${offered.join(', ')}; a session that names no model could not start`
-    problems.push({ path: `${path}.defaults.model`, message })
-  }
   if (session?.mcpServers?.length) {
     const message = 'the daemon connects none: leave them out, or connect them in a createEngineRunner of hooks'
     problems.push({ path: `${path}.session.mcpServers`, message })

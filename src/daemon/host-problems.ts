@@ -4,19 +4,21 @@ import { GatewayError, toError } from '../errors.js'
 import { resolveRoots } from '../lib/paths-within-roots.js'
 import { listenHostProblem } from '../lib/web-names.js'
 import { configDirProblem } from '../profiles/config-dir.js'
-import { assertBypassAllowed, validateProfile } from '../profiles/validate.js'
+import { assertBypassAllowed, assertDefaultModel, validateProfile } from '../profiles/validate.js'
 import { type ConfigProblem, memberPath } from './config-problem.js'
+import type { Hooks } from './hooks.js'
 import type { EffectiveConfig } from './load-config.js'
 
 /**
  * What this machine does not have, or the profiles do not allow. `createWorkerServer` refuses the same, but stops at the first one;
  * here every one is found, with its place in the file.
+ * @param hooks undefined: what they decide is not known
  */
-export function hostProblems(config: EffectiveConfig): ConfigProblem[] {
+export function hostProblems(config: EffectiveConfig, hooks?: Hooks): ConfigProblem[] {
   return [
     ...rootProblems('allowedCwdRoots', config.allowedCwdRoots),
     ...rootProblems('allowedConfigDirRoots', config.allowedConfigDirRoots),
-    ...profileProblems(config),
+    ...profileProblems(config, hooks),
     ...clusterProblems(config),
     ...listenHostProblems(config),
   ]
@@ -46,13 +48,18 @@ function clusterProblems({ cluster, storage, listen }: EffectiveConfig): ConfigP
 const rootProblems = (option: string, roots: readonly string[] = []): ConfigProblem[] =>
   roots.flatMap((root, index) => problemsOf(memberPath(option, index), () => resolveRoots([root])))
 
-function profileProblems({ profiles = [], agents, disableBypassPermissions }: EffectiveConfig): ConfigProblem[] {
-  const rules = { agents: agentTable(agents), hasEngineRunner: true }
+function profileProblems(config: EffectiveConfig, hooks: Hooks | undefined): ConfigProblem[] {
+  const { profiles = [], agents, disableBypassPermissions } = config
+  const isHostsEngine = !hooks || hooks.createEngineRunner !== undefined
+  const hostMapsRequests = hooks?.buildRunnerConfig !== undefined
+  const rules = { agents: agentTable(agents), hasEngineRunner: true, isHostsEngine, hostMapsRequests }
   return profiles.flatMap((profile, index) => {
     const path = memberPath('profiles', index)
-    const problems = problemsOf(path, () =>
-      assertBypassAllowed(validateProfile(profile, rules), disableBypassPermissions === true),
-    )
+    const problems = problemsOf(path, () => {
+      const valid = validateProfile(profile, rules)
+      assertDefaultModel(valid, rules)
+      assertBypassAllowed(valid, disableBypassPermissions === true)
+    })
     if (profiles.findIndex(({ name }) => name === profile.name) < index)
       problems.push({ path: `${path}.name`, message: 'another profile has this name already' })
     return [...problems, ...directoryProblems(profile, path)]

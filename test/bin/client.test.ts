@@ -280,7 +280,8 @@ t.test('profiles are created, shown, changed and removed', async (t) => {
 
 t.test('a flag changes what it names, and nothing beside it', async (t) => {
   const { run, client } = await world(t)
-  const file = { engine: 'provider', provider: { id: 'demo', model: 'offline' }, defaults: { model: 'one' } }
+  const provider = { id: 'demo', model: 'offline', models: ['one', 'two'] }
+  const file = { engine: 'provider', provider, defaults: { model: 'one' } }
   const is = async () => {
     const { provider, defaults } = (await client.profiles.get('trial')).profile
     return { provider, defaults }
@@ -298,7 +299,7 @@ t.test('a flag changes what it names, and nothing beside it', async (t) => {
   t.strictSame((await is()).defaults, { model: 'two', permissionMode: 'dontAsk' })
   t.match(await run(['profiles', 'edit', 'trial', '--provider', 'demo', '--model', 'other']), { code: 0 })
   t.strictSame(await is(), {
-    provider: { id: 'demo', model: 'other' },
+    provider: { ...provider, model: 'other' },
     defaults: { model: 'two', permissionMode: 'dontAsk' },
   })
 })

@@ -47,6 +47,32 @@ async function running(t: Test, config: object, hooks?: string) {
   return { url, log, get: (path: string, headers = {}) => fetch(url + path, { headers }) }
 }
 
+t.test('profiles whose provider no session could have are all named, unless a hook builds the runners', async (t) => {
+  const profiles = [
+    { name: 'none', engine: 'provider' },
+    { name: 'unknown', engine: 'provider', provider: { id: 'mine' } },
+    { ...DEMO, defaults: { model: 'm' } },
+  ]
+  const config = { allowUnauthenticated: true, storage: 'memory', profiles }
+  t.match(await problems(t, config), [
+    { path: 'profiles[0].provider', message: /missing/ },
+    { path: 'profiles[1].provider.id', message: /unknown provider; known are/ },
+    { path: 'profiles[2].defaults.model', message: /offers demo/ },
+  ])
+  t.same(await problems(t, config, 'export const createEngineRunner = () => { throw new Error() }'), [])
+})
+
+t.test('of a hooks module that cannot be read no profile is held to what it may decide', async (t) => {
+  const profiles = [{ name: 'p', engine: 'provider', provider: { id: 'mine' } }]
+  const found = await problems(
+    t,
+    { allowUnauthenticated: true, storage: 'memory', profiles },
+    'throw new Error("away")',
+  )
+  t.match(found, [{ message: /away/ }])
+  t.equal(found.length, 1)
+})
+
 t.test('loopback is told by the address, not by how it is written', async (t) => {
   for (const host of ['localhost', '127.0.0.1', '127.9.9.9', '::1', '[::1]', '::ffff:127.0.0.1', 'LOCALHOST'])
     t.ok(isLoopbackHost(host), host)

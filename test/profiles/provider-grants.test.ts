@@ -13,7 +13,7 @@ const VENDOR = 'https://models.example/v1'
 const env = { TEAM_KEY: 'sk-team', OPENAI_API_KEY: 'sk-vendor', AZURE_API_KEY: 'sk-azure', DATABASE_URL: 'secret' }
 
 const create = async (t: Test, provider: ProviderRef, managedProfiles?: ManagedProfileGrants) => {
-  const { catalog } = await buildManaged(t, { env, managedProfiles })
+  const { catalog } = await buildManaged(t, { isHostsEngine: false, env, managedProfiles })
   return catalog.create({ name: 'm', engine: 'provider', provider }, MANAGER)
 }
 
@@ -89,13 +89,17 @@ t.test('an address inside is refused at once when it is written out', async (t) 
 })
 
 t.test('a change, and a list that became shorter, are held to the same', async (t) => {
-  const { catalog, store } = await buildManaged(t, { env, managedProfiles: { apiKeyEnvs: ['TEAM_KEY'] } })
+  const { catalog, store } = await buildManaged(t, {
+    isHostsEngine: false,
+    env,
+    managedProfiles: { apiKeyEnvs: ['TEAM_KEY'] },
+  })
   const provider = { id: 'openai', model: 'm', apiKeyEnv: 'TEAM_KEY' }
   await catalog.create({ name: 'm', engine: 'provider', provider }, MANAGER)
   const stolen = { ...provider, apiKeyEnv: 'DATABASE_URL' }
   await t.rejects(catalog.update('m', { provider: stolen }, MANAGER), refusal(INVALID, /apiKeyEnv/))
   t.match(catalog.resolve('m', MANAGER).info.provider, provider, 'nothing was changed')
-  const { catalog: later } = await buildManaged(t, { env, store })
+  const { catalog: later } = await buildManaged(t, { isHostsEngine: false, env, store })
   t.throws(() => later.resolve('m', MANAGER), refusal('SG_ERR_ENGINE_START', /provider\.apiKeyEnv/))
 })
 

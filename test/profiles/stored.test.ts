@@ -172,6 +172,27 @@ t.test(
   },
 )
 
+t.test(
+  'a stored profile of a provider that the engine does not have is shown, says why it cannot run, and can be mended',
+  async (t) => {
+    const store = await seeded(
+      { ...provider('unknown'), generation: 'g' },
+      { name: 'none', engine: 'provider' },
+      { name: 'other-model', engine: 'provider', provider: { id: 'demo' }, defaults: { model: 'm' } },
+    )
+    const catalog = await buildCatalog({ store, isHostsEngine: false })
+    t.same(
+      catalog.list(UNLIMITED).profiles.map(({ name }) => name),
+      ['unknown', 'none', 'other-model'],
+    )
+    for (const [name, why] of Object.entries({ unknown: /unknown provider/, none: /provider: missing/ }))
+      t.throws(() => catalog.resolve(name, UNLIMITED), refusal('SG_ERR_ENGINE_START', why), name)
+    t.ok(catalog.resolve('other-model', UNLIMITED), 'who names a model can use it')
+    await catalog.update('none', { provider: { id: 'demo' } }, MANAGER)
+    t.ok(catalog.resolve('none', UNLIMITED))
+  },
+)
+
 t.test('a stored profile whose directory was not mounted at the start can be used as soon as it is', async (t) => {
   const roots = t.testdir({ late: {}, never: {} })
   const at = (name: string) => join(roots, name)

@@ -1,0 +1,34 @@
+import type { ProfileOptions, ProviderRef } from '../../../schemas/profiles.js'
+import type { FieldError } from '../../errors.js'
+import { unknownName } from '../../lib/unknown-name.js'
+import { DEMO_MODEL } from './demo.js'
+import { PROVIDER_IDS } from './peers.js'
+
+/** Why this engine can run no session on that provider, as far as that is known without looking at the environment or asking anybody. */
+export function providerProblem(provider: ProviderRef | undefined): FieldError | undefined {
+  if (!provider) return { path: 'provider', message: 'missing; expected { "id": … }, which says whose models.' }
+  const { id, baseUrl } = provider
+  if (!PROVIDER_IDS.includes(id)) {
+    const message = `${unknownName('provider', id, PROVIDER_IDS)}; known are ${PROVIDER_IDS.join(', ')}.`
+    return { path: 'provider.id', message }
+  }
+  if (id === 'openai-compatible' && baseUrl === undefined)
+    return { path: 'provider.baseUrl', message: 'missing; the provider openai-compatible is wherever that says.' }
+  return undefined
+}
+
+/** Why a session that names no model could not start. */
+export function defaultModelProblem({ provider, defaults }: ProfileOptions): FieldError | undefined {
+  const offered = provider && modelList(provider)
+  const model = defaults?.model
+  if (model === undefined || !offered || offered.includes(model)) return undefined
+  const message = `the provider of this profile offers ${offered.join(', ')}; a session that names no model could not start.`
+  return { path: 'defaults.model', message }
+}
+
+/** The declared list, with the default model in it; undefined: any model will do. */
+export function modelList({ id, model, models }: ProviderRef): string[] | undefined {
+  const listed = new Set([...(model ? [model] : []), ...(models ?? [])])
+  if (listed.size > 0) return [...listed]
+  return id === 'demo' ? [DEMO_MODEL] : undefined
+}
