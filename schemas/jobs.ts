@@ -112,7 +112,7 @@ export const JobInfo = Type.Object(
     profile: Text('Who it runs as; empty where the gateway has no profiles.'),
     cwd: Text('The directory that it works in.'),
     prompt: Text('Its prompt; only the beginning where `promptTruncated` says so.'),
-    sessionId: Type.Optional(Text('The session of the latest attempt.')),
+    sessionId: Type.Optional(Text('The session of the latest attempt; absent while, and where, there is none.')),
     sdkSessionId: Type.Optional(Text("The engine's own id of that session.")),
     createdAt: Moment('When it was submitted'),
     startedAt: Type.Optional(Moment('When the latest attempt began')),

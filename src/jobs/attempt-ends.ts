@@ -42,6 +42,8 @@ export class AttemptEnds {
       await this.#putBack(tracked, tracked.claimed)
       return
     }
+    // one whose session is refused hears of that first
+    if (run.endedEarly) await new Promise(setImmediate)
     const { attempt, maxAttempts } = run.record.info
     const retries = outcome.status === 'failed' && !outcome.final && attempt < maxAttempts
     // the next attempt works in the same directory: not before the engine of this one is gone; and whoever claims it waits until this

@@ -1,6 +1,14 @@
 import type { JobPatch, JobRecord } from './adapter.js'
-import { type AttemptOutcome, lastNotes, retryDelay } from './job.js'
+import { type AttemptOutcome, type JobNotes, lastNotes, retryDelay } from './job.js'
 import type { JobRun } from './run.js'
+
+const sessionPatch = (run: JobRun): JobPatch =>
+  run.isUnborn ? { sessionId: undefined, sdkSessionId: undefined } : { sdkSessionId: run.sdkSessionId }
+
+/** What was written of a session that was refused may be left by a crash: it goes with the job. */
+const withSession = (notes: JobNotes | undefined, sessionId: string): JobNotes => ({
+  sessions: [...(notes?.sessions ?? []), sessionId],
+})
 
 /** What the end of an attempt changes when another one follows. */
 export function retryPatch(run: JobRun, { error }: AttemptOutcome, now: number): JobPatch {
@@ -11,7 +19,7 @@ export function retryPatch(run: JobRun, { error }: AttemptOutcome, now: number):
     attempt: info.attempt + 1,
     nextRunAt: now + retryDelay(request, info.attempt),
     usage: run.usage,
-    sdkSessionId: run.sdkSessionId,
+    ...sessionPatch(run),
     parkedAt: undefined,
     parkedExecutionId: undefined,
     notes: { ...kept, sessions: [...sessions, run.sessionId] },
@@ -27,16 +35,17 @@ export function unbegunPatch({ info }: JobRecord): JobPatch {
 
 /** What the end of the last attempt changes. */
 export function endPatch(run: JobRun, outcome: AttemptOutcome, now: number): JobPatch {
+  const notes = lastNotes(run.record.info)
   const canceled = run.cancelRequested && outcome.status === 'failed'
   return {
     status: canceled ? 'canceled' : outcome.status,
     finishedAt: now,
     nextRunAt: undefined,
     usage: run.usage,
-    sdkSessionId: run.sdkSessionId,
+    ...sessionPatch(run),
     parkedAt: undefined,
     parkedExecutionId: undefined,
-    notes: lastNotes(run.record.info),
+    notes: run.isUnborn ? withSession(notes, run.sessionId) : notes,
     result: outcome.result,
     error: outcome.status === 'failed' ? outcome.error : undefined,
   }

@@ -73,6 +73,8 @@ export class JobRun {
   #sdkSessionId: string | undefined
   readonly #place: Place | undefined
   #isBorn: boolean
+  /** Its session was created: refused ones leave none. */
+  #isCreated: boolean
   /** It is parked, and its session has its engine. */
   #isHeld = false
   /** Its session has ended. */
@@ -88,6 +90,7 @@ export class JobRun {
     this.sessionId = from.sessionId ?? newId()
     this.#place = from.place
     this.#isBorn = from.place === undefined
+    this.#isCreated = this.#isBorn
     this.#meter = new AttemptMeter(attempt)
     this.#time = new AttemptTime(owner.clock, attempt, {
       ...limits,
@@ -115,6 +118,16 @@ export class JobRun {
   get isBorn(): boolean {
     this.#isBorn ||= this.#owner.sessions.here(this.sessionId) !== undefined
     return this.#isBorn
+  }
+
+  /** Whether it ended while its session was being created, which may leave none. */
+  get endedEarly(): boolean {
+    return this.ended && !this.#isCreated
+  }
+
+  /** Whether there is no session of it, nor was one that anybody could have used. */
+  get isUnborn(): boolean {
+    return !this.#isCreated && this.#owner.sessions.here(this.sessionId) === undefined
   }
 
   /** The job as it is at this moment, what is not written yet included. */
@@ -173,7 +186,12 @@ export class JobRun {
     try {
       const resolved = profile()
       const created = resolved instanceof Promise ? resolved.then(create) : create(resolved)
-      created.catch((error) => this.#failed(error))
+      created.then(
+        () => {
+          this.#isCreated = true
+        },
+        (error) => this.#failed(error),
+      )
     } catch (error) {
       this.#failed(error)
     }

@@ -70,6 +70,12 @@ t.test('attempts are numbered by the sessions that are there', async (t) => {
   const waits = job('j', { status: 'queued', attempt: 2, sessionId: 'a' })
   t.strictSame(drawn(waits, [session('a', 10)]), [[1, 'a']], 'the attempt that is to come has no session yet')
   t.strictSame(drawn(job('j'), []), [], 'nor has the first')
+  const unbuilt = job('j', { status: 'failed', attempt: 2, startedAt: 30, finishedAt: 40 })
+  t.strictSame(
+    drawn(unbuilt, [session('a', 10)]),
+    [[1, 'a'], { count: 1, first: 2, from: 30, to: 40 }],
+    'one whose runner could not be built never has one',
+  )
 })
 
 t.test('attempts whose sessions are gone are told of, with a number where it is certain', async (t) => {

@@ -120,16 +120,42 @@ t.test('a doubled delay stays a date', async (t) => {
 })
 
 t.test('a runner that cannot be built is a failed attempt like any other', async (t) => {
-  const { queue, sessions, job, clock } = await jobWorld(t)
+  const { queue, sessions, job, clock, events } = await jobWorld(t)
   sessions.onCreate = () => Promise.reject(new GatewayError('SG_ERR_ENGINE_START', { detail: 'No such agent.' }))
   const submitted = await queue.submit(jobRequest({ attempts: 2, retryDelayMs: 10 }))
   await settle()
-  t.match(await job(submitted), { status: 'queued', attempt: 2, error: 'No such agent.' })
+  t.match(await job(submitted), { status: 'queued', attempt: 2, error: 'No such agent.', startedAt: Number })
+  t.notOk('sessionId' in (await job(submitted)), 'there is none')
   sessions.onCreate = () => Promise.reject(new Error('a secret'))
   await clock.advance(10)
   await settle()
   t.match(await job(submitted), { status: 'failed', error: 'The session could not be started.' })
+  t.notOk('sessionId' in (await job(submitted)))
+  for (const { type, job } of events.slice(-2))
+    t.equal('sessionId' in job, type === 'job_started', 'which it began with, and is over without')
 })
+
+t.test(
+  'a job whose last runner could not be built has the sessions of its earlier attempts, and goes with them',
+  async (t) => {
+    const { queue, sessions, job, clock } = await jobWorld(t, { retention: { maxAgeMs: 1_000, sweepIntervalMs: 500 } })
+    const submitted = await queue.submit(jobRequest({ attempts: 2, retryDelayMs: 10 }))
+    await settle()
+    const { id } = sessions.last.info
+    sessions.last.complete({ isError: true, subtype: 'error_during_execution' })
+    await settle()
+    t.match(await job(submitted), { status: 'queued', sessionId: id })
+    sessions.onCreate = () => Promise.reject(new GatewayError('SG_ERR_ENGINE_START'))
+    await clock.advance(10)
+    await settle()
+    t.match(await job(submitted), { status: 'failed', sessionId: undefined })
+    t.ok(await sessions.get(id))
+    await clock.advance(2_000)
+    await settle()
+    t.equal(await queue.get(submitted.id), undefined)
+    t.equal(await sessions.get(id), undefined)
+  },
+)
 
 t.test('a job whose profile is gone fails and falls back to none', async (t) => {
   const { queue, sessions, job } = await jobWorld(t, {

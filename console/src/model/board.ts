@@ -74,7 +74,7 @@ export interface Attempts {
 
 /** How many attempts have begun. */
 function begunOf(job: JobInfo, sessions: number): number {
-  if (job.sessionId === undefined) return job.status === 'running' ? job.attempt : 0
+  if (job.sessionId === undefined && job.startedAt === undefined) return job.status === 'running' ? job.attempt : 0
   // what waits to be tried again has counted the attempt that is to come, also when it was canceled then: it has still the last error
   const waited = job.attempt > 1 && (job.status === 'queued' || (job.status === 'canceled' && job.error !== undefined))
   return waited && (job.status === 'queued' || sessions < job.attempt) ? job.attempt - 1 : job.attempt
