@@ -58,6 +58,8 @@ export class Claims {
   /** Refused submissions that are being taken back. */
   readonly #disowning = new Set<Promise<void>>()
   readonly #poll: Poll
+  /** The last claim of an adapter that gives one job at a time gave one: perhaps one that another process added. */
+  #gaveOne = false
   /** Why the last try to claim failed. */
   #failure: string | undefined
 
@@ -190,7 +192,7 @@ export class Claims {
     const { adapter, attempts, counters, due, maxConcurrency, shared, store } = this.#options
     const slots = maxConcurrency - attempts.slots
     const isToldOfWork = adapter.onWork !== undefined || shared !== undefined
-    if (counters.queued === 0 && !isToldOfWork) return 0
+    if (counters.queued === 0 && !isToldOfWork && !this.#gaveOne) return 0
     if (!store.claimsTogether) return Math.min(slots, 1)
     // one that waits for its time may be due by the adapter's clock
     return isToldOfWork ? slots : Math.min(slots, Math.max(counters.queued - due.size, 1))
@@ -203,12 +205,13 @@ export class Claims {
     const records = await store.claim(places.length, { at: clock.now(), sessionIds })
     // a write that failed alone is repeated
     await attempts.freed()
+    this.#gaveOne = !store.claimsTogether && records.length > 0
     // there may be more
     if (records.length === places.length) this.#work = true
     else {
       due.claimedAll()
       // others that share the adapter have claimed some
-      if (adapter.onWork && counters.queued > records.length + due.size) recount.doubt()
+      if ((adapter.onWork || !store.claimsTogether) && counters.queued > records.length + due.size) recount.doubt()
     }
     for (const [index, record] of records.entries()) {
       const sessionId = sessionIds[index]!

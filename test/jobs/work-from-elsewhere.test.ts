@@ -5,8 +5,16 @@ import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter
 import { jobRequest, jobWorld, settle } from '../fixtures/job-world.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
-/** A queue whose adapter others use, too. @param counts whether it counts jobs by itself */
-async function build(t: Test, { counts, maxQueuedJobs }: { counts: boolean; maxQueuedJobs?: number }) {
+interface Adapter {
+  /** Whether it counts jobs by itself. */
+  counts: boolean
+  /** Whether it tells of work; default true. */
+  tells?: boolean
+  maxQueuedJobs?: number
+}
+
+/** A queue whose adapter others use, too. */
+async function build(t: Test, { counts, tells = true, maxQueuedJobs }: Adapter) {
   const clock = new VirtualClock()
   const { add, claimNext, get, list, update, prune, addDailyTokens, dailyTokens, ...more } = createMemoryQueueAdapter({
     now: () => clock.now(),
@@ -16,7 +24,7 @@ async function build(t: Test, { counts, maxQueuedJobs }: { counts: boolean; maxQ
     tell = listener
     return () => {}
   }
-  const plain = { add, claimNext, get, list, update, prune, addDailyTokens, dailyTokens, onWork }
+  const plain = { add, claimNext, get, list, update, prune, addDailyTokens, dailyTokens, ...(tells && { onWork }) }
   const adapter = counts ? { ...plain, counts: more.counts!, delayed: more.delayed! } : plain
   const world = await jobWorld(t, { clock, adapter, ...(maxQueuedJobs && { maxQueuedJobs }) })
   let jobs = 0
@@ -80,4 +88,33 @@ t.test('an adapter that does not answer a submission keeps nobody from asking fo
   await clock.advance(PATIENCE_MS)
   await submitted
   t.match(await stats, { queued: 0, running: 0 })
+})
+
+t.test('without onWork: who was given the job of another process looks for its own when that is over', async (t) => {
+  const { queue, sessions, job, addElsewhere } = await build(t, { counts: false, tells: false })
+  await addElsewhere()
+  await addElsewhere()
+  const own = await queue.submit(jobRequest())
+  await settle(8)
+  for (let before = 0; before < 2; before++) {
+    t.match(await job(own), { status: 'queued' })
+    sessions.last.complete()
+    await settle(8)
+  }
+  t.match(await job(own), { status: 'running' })
+})
+
+t.test('without onWork: jobs that another process has claimed leave their places in the queue', async (t) => {
+  const { queue, sessions, clock, claimElsewhere } = await build(t, { counts: false, tells: false, maxQueuedJobs: 2 })
+  await queue.submit(jobRequest())
+  await settle()
+  await queue.submit(jobRequest())
+  await queue.submit(jobRequest())
+  t.ok(await claimElsewhere())
+  t.ok(await claimElsewhere())
+  sessions.last.complete()
+  await settle(8)
+  await clock.advance(1_000)
+  t.match(await queue.stats(), { queued: 0, running: 0 })
+  await queue.submit(jobRequest())
 })
