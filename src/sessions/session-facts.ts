@@ -5,11 +5,14 @@ import type { SessionInfo, SessionStatus, TokenUsage } from '../../schemas/sessi
 import { DEFAULT_AGENT } from '../engines/cli/agent-table.js'
 import type { RunnerEvent, SessionRunnerConfig } from '../engines/runner.js'
 import { usageSince } from '../engines/token-usage.js'
+import { cutAt } from '../lib/cut-at.js'
 import { copyOf } from '../lib/json-value.js'
 import { oneLine } from '../lib/one-line.js'
 import type { Choice } from './kept/news.js'
 
 const TITLE_LENGTH = 80
+/** Every list, frame and notification has it; `session_error` tells all of it. */
+const DETAIL_LENGTH = 1_000
 
 /** What a SessionInfo says of a session beside its facts. */
 interface DescribedSession {
@@ -216,7 +219,7 @@ export class SessionFacts {
       usage: { ...this.usage },
     }
     if (this.sdkSessionId !== undefined) info.sdkSessionId = this.sdkSessionId
-    if (this.statusDetail !== undefined) info.statusDetail = this.statusDetail
+    if (this.statusDetail !== undefined) info.statusDetail = cutAt(this.statusDetail, DETAIL_LENGTH)
     if (engine === 'cli') info.agent = agent
     if (this.model !== undefined) info.model = this.model
     if (this.permissionMode !== undefined) info.permissionMode = this.permissionMode

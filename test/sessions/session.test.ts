@@ -192,6 +192,15 @@ t.test('questionBehavior: auto takes each first option, deny sends the agent on,
   t.equal(auto.session.info().pendingPermissions, 1, 'tools are asked for all the same')
 })
 
+t.test('an engine that dies with many words has them in its log, and the first of them in every list', async (t) => {
+  const world = await buildSession(t)
+  const message = `${'x'.repeat(999)}🥊${'y'.repeat(5_000_000)}`
+  world.runner.host.emit({ type: 'session_error', message })
+  t.match((await world.registry.list())[0], { status: 'failed', statusDetail: 'x'.repeat(999) })
+  const events = await world.events()
+  t.equal(events.find((event) => event.type === 'session_error')?.message, message)
+})
+
 t.test('an engine that fails ends its session alone, and says why', async (t) => {
   const world = await buildSession(t)
   const other = await world.registry.create({ cwd: SOME_CWD })
