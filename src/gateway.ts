@@ -98,7 +98,6 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     allowConfigDirOverlap: options.allowConfigDirOverlap ?? false,
     hasEngineRunner: options.createEngineRunner !== undefined,
     isHostsEngine: options.createEngineRunner !== undefined && !isBundledEngine(options.createEngineRunner),
-    hostMapsRequests: options.buildRunnerConfig !== undefined,
     disableBypassPermissions: options.disableBypassPermissions,
     servesTools: (options.executions?.tools ?? []).length > 0,
     ...{ env, logger, clock, retryAfter },

@@ -2,7 +2,7 @@ import { accessSync, constants, existsSync, lstatSync, mkdtempSync, rmdirSync, s
 import { dirname, join } from 'node:path'
 import type { ProfileOptions } from '../../schemas/profiles.js'
 import { agentTable, assertInstalled, DEFAULT_AGENT } from '../engines/cli/index.js'
-import { providerProblem } from '../engines/provider/index.js'
+import { modelList, providerProblem } from '../engines/provider/index.js'
 import { openProvider } from '../engines/provider/models.js'
 import { toError } from '../errors.js'
 import { isOpenToAll, openToAllMessage } from '../lib/open-to-all.js'
@@ -100,6 +100,12 @@ async function providerProblems(
   const hasModel = provider.model ?? provider.models?.[0] ?? defaults?.model
   if (provider.id !== 'demo' && hasModel === undefined && !hooks.buildRunnerConfig)
     problems.push({ path: `${at}.model`, message: 'missing; a session that names no model could not start' })
+  const offered = modelList(provider)
+  const { model } = defaults ?? {}
+  if (model !== undefined && offered && !offered.includes(model) && !hooks.buildRunnerConfig) {
+    const message = `the provider of this profile offers ${offered.join(', ')}; a session that names no model could not start`
+    problems.push({ path: `${path}.defaults.model`, message })
+  }
   if (session?.mcpServers?.length) {
     const message = 'the daemon connects none: leave them out, or connect them in a createEngineRunner of hooks'
     problems.push({ path: `${path}.session.mcpServers`, message })

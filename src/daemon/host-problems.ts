@@ -4,7 +4,7 @@ import { GatewayError, toError } from '../errors.js'
 import { resolveRoots } from '../lib/paths-within-roots.js'
 import { listenHostProblem } from '../lib/web-names.js'
 import { configDirProblem } from '../profiles/config-dir.js'
-import { assertBypassAllowed, assertDefaultModel, validateProfile } from '../profiles/validate.js'
+import { assertBypassAllowed, validateProfile } from '../profiles/validate.js'
 import { type ConfigProblem, memberPath } from './config-problem.js'
 import type { Hooks } from './hooks.js'
 import type { EffectiveConfig } from './load-config.js'
@@ -51,15 +51,12 @@ const rootProblems = (option: string, roots: readonly string[] = []): ConfigProb
 function profileProblems(config: EffectiveConfig, hooks: Hooks | undefined): ConfigProblem[] {
   const { profiles = [], agents, disableBypassPermissions } = config
   const isHostsEngine = !hooks || hooks.createEngineRunner !== undefined
-  const hostMapsRequests = hooks?.buildRunnerConfig !== undefined
-  const rules = { agents: agentTable(agents), hasEngineRunner: true, isHostsEngine, hostMapsRequests }
+  const rules = { agents: agentTable(agents), hasEngineRunner: true, isHostsEngine }
   return profiles.flatMap((profile, index) => {
     const path = memberPath('profiles', index)
-    const problems = problemsOf(path, () => {
-      const valid = validateProfile(profile, rules)
-      assertDefaultModel(valid, rules)
-      assertBypassAllowed(valid, disableBypassPermissions === true)
-    })
+    const problems = problemsOf(path, () =>
+      assertBypassAllowed(validateProfile(profile, rules), disableBypassPermissions === true),
+    )
     if (profiles.findIndex(({ name }) => name === profile.name) < index)
       problems.push({ path: `${path}.name`, message: 'another profile has this name already' })
     return [...problems, ...directoryProblems(profile, path)]

@@ -46,8 +46,6 @@ export interface ProfileCatalogOptions {
   hasEngineRunner: boolean
   /** Whether the host builds the runners of provider profiles, and resolves their credentials. Default: the bundled engine does. */
   isHostsEngine?: boolean | undefined
-  /** Whether the host may give a session another model than its profile does. Default false. */
-  hostMapsRequests?: boolean | undefined
   disableBypassPermissions: boolean
   /** Beyond the built-in ones. */
   agents?: readonly AgentDeclaration[] | undefined

@@ -7,7 +7,7 @@ import type { Logger } from '../lib/logger.js'
 import { type PathRoots, resolveRoots } from '../lib/paths-within-roots.js'
 import { configDirProblem, isWritableByOthers, overlaps } from './config-dir.js'
 import { operatorConfigDir } from './pin.js'
-import { assertBypassAllowed, assertDefaultModel, type ProfileRules, validateProfile } from './validate.js'
+import { assertBypassAllowed, type ProfileRules, validateProfile } from './validate.js'
 
 export interface DeclareOptions extends ProfileRules {
   declared: readonly ProfileOptions[] | undefined
@@ -46,7 +46,6 @@ function declare(input: ProfileOptions, index: number, options: DeclareOptions):
   let profile: ProfileInfo
   try {
     profile = validateProfile(input, options)
-    assertDefaultModel(profile, options)
     assertBypassAllowed(profile, options.disableBypassPermissions)
   } catch (thrown) {
     throw optionError('profiles', `${who}: ${toError(thrown).message}`)

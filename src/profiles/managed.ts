@@ -23,7 +23,7 @@ import { comparablePath, isWritableByOthers, LEADS_ELSEWHERE } from './config-di
 import { generationOf } from './generation.js'
 import type { ProviderGrants } from './provider-grants.js'
 import type { ProfileStore } from './store.js'
-import { assertBypassAllowed, assertDefaultModel, type ProfileRules, validateProfile } from './validate.js'
+import { assertBypassAllowed, type ProfileRules, validateProfile } from './validate.js'
 
 export interface ManagedProfile extends ResolvedProfile {
   /** Random, one per creation. */
@@ -246,7 +246,6 @@ export class ManagedProfiles {
     { key, before }: { key?: KeptKey | undefined; before?: ManagedProfile },
   ): Promise<ManagedProfile | undefined> {
     const valid = this.#validate(options)
-    assertDefaultModel(valid, this.#options)
     assertBypassAllowed(valid, this.#options.disableBypassPermissions)
     const placed = await this.#withinRoots(valid)
     if (placed.configDir !== undefined) this.#assertNobodyElses(placed.name, placed.configDir, principal)

@@ -1,8 +1,8 @@
 import { PROVIDER_PERMISSION_MODES } from '../../schemas/permissions.js'
 import { type ProfileInfo, ProfileOptions } from '../../schemas/profiles.js'
 import { type AgentRow, DEFAULT_AGENT } from '../engines/cli/agent-table.js'
-import { defaultModelProblem, providerProblem } from '../engines/provider/index.js'
-import { type FieldError, GatewayError, invalidField } from '../errors.js'
+import { providerProblem } from '../engines/provider/index.js'
+import { GatewayError, invalidField } from '../errors.js'
 import { type Checker, compileSchema } from '../lib/validation.js'
 
 /** What decides whether a profile can run here. */
@@ -11,8 +11,6 @@ export interface ProfileRules {
   hasEngineRunner: boolean
   /** Whether the host builds the runners of provider profiles, and knows of which providers. Default: the bundled engine does. */
   isHostsEngine?: boolean | undefined
-  /** Whether the host may give a session another model than its profile does. Default false. */
-  hostMapsRequests?: boolean | undefined
 }
 
 const shape: Checker<ProfileOptions> = compileSchema(ProfileOptions)
@@ -50,7 +48,8 @@ function assertProvider(
   if (agent !== undefined) throw invalid('agent', 'is for cli profiles.')
   if (trustWorkspace !== undefined) throw invalid('trustWorkspace', 'is for cli profiles.')
   if (!rules.hasEngineRunner) throw invalid('engine', 'a provider profile needs the option createEngineRunner.')
-  if (!rules.isHostsEngine) refuse(providerProblem(provider))
+  const unknown = rules.isHostsEngine ? undefined : providerProblem(provider)
+  if (unknown) throw invalid(unknown.path, unknown.message)
   const problem = provider?.baseUrl === undefined ? undefined : baseUrlProblem(provider.baseUrl)
   if (problem !== undefined) throw invalid('provider.baseUrl', problem)
   const mode = defaults?.permissionMode
@@ -77,16 +76,6 @@ function assertCli({ agent = DEFAULT_AGENT, provider, session, defaults }: Profi
   const mode = defaults?.permissionMode
   if (mode !== undefined && !row.permissionModes.includes(mode))
     throw invalid('defaults.permissionMode', `${row.name} has ${row.permissionModes.join(', ')}, not ${mode}.`)
-}
-
-function refuse(problem: FieldError | undefined): void {
-  if (problem) throw invalid(problem.path, problem.message)
-}
-
-/** Not of a profile that was stored before: who names a model can use it. @throws SG_ERR_PROFILE_INVALID */
-export function assertDefaultModel(profile: ProfileInfo, rules: ProfileRules): void {
-  if (profile.engine === 'provider' && !rules.isHostsEngine && !rules.hostMapsRequests)
-    refuse(defaultModelProblem(profile))
 }
 
 /** A default would let every request in by a door that the option closed. */

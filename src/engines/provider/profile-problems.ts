@@ -1,4 +1,4 @@
-import type { ProfileOptions, ProviderRef } from '../../../schemas/profiles.js'
+import type { ProviderRef } from '../../../schemas/profiles.js'
 import type { FieldError } from '../../errors.js'
 import { unknownName } from '../../lib/unknown-name.js'
 import { DEMO_MODEL } from './demo.js'
@@ -15,15 +15,6 @@ export function providerProblem(provider: ProviderRef | undefined): FieldError |
   if (id === 'openai-compatible' && baseUrl === undefined)
     return { path: 'provider.baseUrl', message: 'missing; the provider openai-compatible is wherever that says.' }
   return undefined
-}
-
-/** Why a session that names no model could not start. */
-export function defaultModelProblem({ provider, defaults }: ProfileOptions): FieldError | undefined {
-  const offered = provider && modelList(provider)
-  const model = defaults?.model
-  if (model === undefined || !offered || offered.includes(model)) return undefined
-  const message = `the provider of this profile offers ${offered.join(', ')}; a session that names no model could not start.`
-  return { path: 'defaults.model', message }
 }
 
 /** The declared list, with the default model in it; undefined: any model will do. */
