@@ -291,6 +291,7 @@ export class WebhookDeliverer {
     const dropped = lane.makeRoom()
     if (!dropped) return
     this.#waiting.leave(dropped.target)
+    if (lane.isWithdrawn(dropped)) return
     this.#outcomes.lose(laneId, dropped, 'dropped')
     this.#outcomes.settle(laneId, dropped.id)
   }

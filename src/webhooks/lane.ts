@@ -1,5 +1,5 @@
 import type { Timer } from '../lib/clock.js'
-import type { Delivery, Importance } from './delivery.js'
+import type { Delivery } from './delivery.js'
 
 const MAX_WAITING = 256
 
@@ -62,13 +62,14 @@ export class Lane {
     return !this.#withdrawn.has(delivery) || this.#stillKept.has(delivery)
   }
 
-  /** Takes out what is given up where too many wait. The first one is under way and stays. */
+  /** Takes out what goes where too many wait: what is withdrawn before what is then given up. The first one is under way and stays. */
   makeRoom(): Delivery | undefined {
     if (this.waiting.length <= MAX_WAITING) return undefined
-    const droppable = (importance: Importance) =>
-      this.waiting.findIndex((delivery, index) => index > 0 && delivery.importance === importance)
-    const progress = droppable('progress')
-    const index = progress >= 0 ? progress : droppable('normal')
+    const find = (goes: (delivery: Delivery) => boolean) =>
+      this.waiting.findIndex((delivery, index) => index > 0 && goes(delivery))
+    const unwanted = find((delivery) => this.#withdrawn.has(delivery))
+    const progress = unwanted >= 0 ? unwanted : find(({ importance }) => importance === 'progress')
+    const index = progress >= 0 ? progress : find(({ importance }) => importance === 'normal')
     return index >= 0 ? this.waiting.splice(index, 1)[0] : undefined
   }
 }
