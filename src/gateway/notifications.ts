@@ -56,6 +56,7 @@ export function buildNotifications(parts: NotificationsParts): BuiltNotification
     ...{ clock, logger, node: nodes?.node, tellOthers: nodes && (() => void nodes.exchange.tell('notifications')) },
     store: storage?.notifications ?? createMemoryNotificationStore(),
     ridesAlong: storage?.notifications !== undefined && storage.oneWrite === true,
+    forgetBefore: (time) => deliverer.prune(time),
     retention: { ...DEFAULT_NOTIFICATION_RETENTION, ...options.notifications?.retention },
   })
   const { onNotification, ...outwardOptions } = options.notifications ?? {}

@@ -32,6 +32,8 @@ export interface FeedOptions {
   retention: NotificationRetention
   /** Which of several processes this is, where they share the store. Absent: there is one. */
   node?: (() => number) | undefined
+  /** No notification from before that time can be read any more: what is kept about them elsewhere goes. */
+  forgetBefore: (time: number) => Promise<void>
   /** Others are to look for what was kept. */
   tellOthers?: (() => void) | undefined
   clock: Clock
@@ -60,6 +62,8 @@ const RECENT_CHARS = 4 * 1024 * 1024
 const SLACK = 100
 /** What is too old is forgotten as often, while there is anything. */
 const SWEEP_MS = 60 * 60 * 1000
+/** A notification may be older than one before it by what the clocks of nodes differ. */
+const MAX_SKEW_MS = 60_000
 
 /** A notification that has got its place, and is to be written down. */
 export interface Placed {
@@ -222,15 +226,21 @@ export class NotificationFeed {
   }
 
   async #prune(): Promise<void> {
-    const { store, logger } = this.#options
+    const { store, logger, forgetBefore } = this.#options
     this.#prunedThrough = this.#through
     this.#placed = 0
-    await Promise.all([
-      store.prune(this.#through, this.#since),
-      (this.#places || this.#uncounted > 0) && store.shared?.keepNewest(this.#options.retention.maxCount),
-    ]).catch((error) =>
-      logger.warn({ err: toError(error) }, 'old notifications could not be forgotten; they will be later'),
-    )
+    try {
+      await Promise.all([
+        store.prune(this.#through, this.#since),
+        (this.#places || this.#uncounted > 0) && store.shared?.keepNewest(this.#options.retention.maxCount),
+      ])
+      const everything = { after: this.#through, until: this.headNumber, since: this.#since }
+      const [oldest] = await store.read(everything, { limit: 1, maxBytes: 0 })
+      await forgetBefore(Math.max(this.#since, (oldest?.ts ?? 0) - MAX_SKEW_MS))
+    } catch (error) {
+      if (!this.#closed)
+        logger.warn({ err: toError(error) }, 'old notifications could not be forgotten; they will be later')
+    }
   }
 
   // ── what is read ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -202,10 +202,17 @@ export class WebhookDeliverer {
     return readInTime(this.#clock, () => this.#outbox.attempts(laneId))
   }
 
-  /** Drops what is known about a lane; what still waits in it is delivered. */
+  /** Drops what is known about a lane; what still waits in it is delivered, and then that is dropped, too. */
   forget(laneId: string): void {
     this.#gone.forget(laneId)
+    const lane = this.#lanes.get(laneId)
+    if (lane) lane.isForgotten = true
     this.#outcomes.ask(this.#outbox.forget(laneId))
+  }
+
+  /** Drops the attempts of before a time, but for those of jobs. @throws what the outbox throws */
+  async prune(before: number): Promise<void> {
+    await this.#outbox.prune?.(before)
   }
 
   /** What waits in a lane is not attempted any more, by the next process neither. @param id of what alone is meant; default: all of it */
@@ -310,7 +317,10 @@ export class WebhookDeliverer {
       this.#waiting.leave(next.target)
       lane.waiting.shift()
     }
-    if (lane.waiting.length === 0) this.#lanes.delete(laneId)
+    if (lane.waiting.length === 0) {
+      this.#lanes.delete(laneId)
+      if (lane.isForgotten) this.#outcomes.ask(this.#outbox.forget(laneId))
+    }
     this.#running--
     if (this.#running === 0) for (const resolve of this.#onIdle.splice(0)) resolve()
   }

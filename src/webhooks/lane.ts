@@ -9,6 +9,8 @@ export class Lane {
   readonly waiting: Delivery[] = []
   /** Whether the first one is being made, or waits for its next attempt. */
   isAtWork = false
+  /** Nobody asks any more what became of its deliveries. */
+  isForgotten = false
   /** What the lane is held up by, when it waits between two attempts or for another process. */
   pause: { timer: Timer; go(): void } | undefined
   readonly #withdrawn = new WeakSet<Delivery>()

@@ -131,6 +131,36 @@ export const deliveryOutboxConformance: readonly DeliveryOutboxCase[] = [
     },
   },
   {
+    name: 'forgets old attempts of lanes that have a blank in their name, and leaves all others, when it offers that',
+    async run(outbox, reopen) {
+      if (!outbox.prune) return
+      await outbox.prune(attempt(1).at)
+      await outbox.add(kept('tool a', '1'))
+      // as a channel may be called, and as a clock that was set back may tell the times
+      const later = { ...attempt(90), channel: '"at":1,' }
+      for (const lane of ['tool a', 'job', 'notification a:1']) {
+        await outbox.log(lane, later)
+        for (let number = 1; number <= 60; number++) await outbox.log(lane, attempt(number))
+      }
+      for (let job = 1; job <= 600; job++) await outbox.log(`job-${job}`, attempt(1))
+      await outbox.log('notification b:1', attempt(1))
+      await outbox.prune(attempt(60).at)
+      await outbox.log('notification c:1', attempt(59))
+      await outbox.log('notification c:1', attempt(61))
+      await Promise.all([outbox.prune(attempt(60).at), outbox.prune(attempt(60).at)])
+      const seen = reopen ? await reopen() : outbox
+      for (const lane of ['tool a', 'notification a:1'])
+        assert.deepEqual(await seen.attempts(lane), [attempt(60), later], lane)
+      assert.equal((await seen.attempts('job')).length, 61)
+      assert.equal((await seen.attempts('job-600')).length, 1)
+      assert.deepEqual(await seen.attempts('notification b:1'), [])
+      assert.deepEqual(await seen.attempts('notification c:1'), [attempt(61)])
+      assert.equal((await seen.list()).length, 1)
+      await seen.prune!(attempt(100).at)
+      assert.deepEqual(await seen.attempts('tool a'), [])
+    },
+  },
+  {
     name: 'remembers targets that are gone, until their lane is forgotten, when it offers that',
     async run(outbox, reopen) {
       if (!outbox.rememberGone || !outbox.gone) return

@@ -6,6 +6,12 @@ export const MAX_ATTEMPTS = 1_000_000
 /** Targets that are remembered as gone; the oldest go first. */
 export const MAX_GONE = 10_000
 
+/**
+ * Whose attempts go when they are old: of a notification, of calls of a tool. The others are of jobs, whose lanes have their ids, and are
+ * forgotten with them.
+ */
+export const isOfPassing = (lane: string): boolean => lane.includes(' ')
+
 /** A delivery as it is kept until it was made or given up. */
 export interface KeptDelivery {
   /** The delivery's own id, sent as `webhook-id`. */
@@ -45,6 +51,8 @@ export interface DeliveryOutbox {
   attempts(lane: string): Promise<WebhookDelivery[]>
   /** Forgets the attempts of a lane, and that a target with its name is gone. */
   forget(lane: string): Promise<void>
+  /** Forgets, a few at a time, the attempts of before a time of lanes with a blank in their name. Absent: they go as all others. */
+  prune?(before: number): Promise<void>
   /** A target has answered that nothing is to be sent to it any more; at least the last ten thousand are kept. */
   rememberGone?(target: string): Promise<void>
   /** The targets that are gone. */

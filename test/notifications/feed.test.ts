@@ -3,6 +3,7 @@ import type { SessionNotification } from '../../schemas/notifications.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { buildJournaled } from '../fixtures/journaled.js'
+import { WebhookSink } from '../fixtures/webhook-sink.js'
 
 type Call = Awaited<ReturnType<typeof buildServer>>['call']
 
@@ -150,6 +151,49 @@ t.test('notifications outlive the process with their ids, and are forgotten when
   t.ok(kept[0].id > after[1].id, 'no number is given again, although all were forgotten')
 })
 
+t.test(
+  'what became of the deliveries of a notification is kept for as long as that one, and of those of a job as long as the job',
+  async (t) => {
+    const sink = await WebhookSink.start(t)
+    const storage = createMemoryStorage()
+    const { attempts } = storage.outbox
+    const webhook = { url: sink.url }
+    const options = { storage, queue: {}, webhookPolicy: { allowPrivateNetworks: true } }
+    const old = { notifications: { webhook, retention: { maxCount: 1000, maxAgeMs: 60_000 } } }
+    const first = await buildServer(t, { ...options, ...old })
+    const { json: job } = await first.call('POST', '/jobs', { session: { cwd: SOME_CWD, prompt: 'work' }, webhook })
+    await until(() => first.engine.runners.length === 1 && first.engine.last.sent.length === 1)
+    first.engine.last.complete()
+    await until(async () => (await attempts(job.id)).length === 2, 'the deliveries of the job')
+    await turns(first, 2)
+    const laneOf = ({ sessionId, seq }: SessionNotification) => `notification ${sessionId}:${seq}`
+    const lanes = ((await first.call('GET', '/notifications')).json as SessionNotification[]).map(laneOf)
+    const kept = async () => (await Promise.all(lanes.map((lane) => attempts(lane)))).flat().length
+    await until(async () => (await kept()) === lanes.length, 'the deliveries of the notifications')
+    await first.clock.advance(59_000)
+    t.equal(await kept(), lanes.length)
+    await until(async () => {
+      await first.clock.advance(60_000)
+      return (await kept()) === 0
+    }, 'nothing of what is too old')
+    t.equal((await attempts(job.id)).length, 2)
+    await closed(first)
+
+    const many = { notifications: { webhook, retention: { maxCount: 2 } } }
+    const second = await buildServer(t, { ...options, ...many, clock: first.clock })
+    await turns(second, 1)
+    const [early] = (await second.call('GET', '/notifications')).json as SessionNotification[]
+    lanes.splice(0, lanes.length, laneOf(early!))
+    await until(async () => (await kept()) === 1, 'a delivery')
+    await second.clock.advance(120_000)
+    await turns(second, 110)
+    await until(async () => (await kept()) === 0, 'nothing of what was told before those that are kept')
+    const newest = (await second.call('GET', '/notifications')).json as SessionNotification[]
+    lanes.splice(0, 1, ...newest.map(laneOf))
+    await until(async () => (await kept()) === 2, 'the deliveries of those that are kept')
+  },
+)
+
 t.test('a notification that could not be written down with its event is not read before it is', async (t) => {
   const world = await buildJournaled(t)
   const { registry, engine, journal, gateway, clock } = world
@@ -187,7 +231,8 @@ t.test('what is read of a storage that does not answer is refused like what is w
   const journal = Object.assign(Object.create(storage.journal), { read: hang('journal') })
   const { call, clock } = await buildServer(t, { storage: { ...storage, journal, notifications: silent } })
   const asked = Promise.all([call('GET', `/sessions/${id}/events`), call('GET', '/notifications')])
-  await until(() => reads.length === 2)
+  // and what is old is looked for at the start
+  await until(() => reads.length === 3)
   await clock.advance(10_000)
   for (const { status, headers, json } of await asked)
     t.match([status, headers.get('retry-after'), json.code], [503, '5', 'SG_ERR_STORE_UNAVAILABLE'])

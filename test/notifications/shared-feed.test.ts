@@ -57,6 +57,7 @@ async function build(t: Test, retention = DEFAULT_NOTIFICATION_RETENTION) {
         ridesAlong: false,
         retention,
         node: n === undefined ? undefined : () => n,
+        forgetBefore: async () => {},
       },
     })
     t.teardown(() => feed.close())

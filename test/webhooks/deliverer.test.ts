@@ -187,6 +187,21 @@ t.test('a full lane drops progress first, then the oldest, and never the last wo
   t.ok((await deliverer.deliveries('lane')).length <= 100, 'the log is bounded')
 })
 
+t.test('nothing stays of a lane that is forgotten while something of it is under way', async (t) => {
+  const { sink, deliverer, outbox, send, idle } = await deliveryWorld(t)
+  let release = () => {}
+  sink.answer = (_received, response) => {
+    release = () => response.writeHead(200).end()
+  }
+  send()
+  await until(() => sink.received.length === 1)
+  deliverer.forget('lane')
+  release()
+  await idle()
+  t.match(deliverer.counts, { delivered: 1 })
+  t.same(await outbox.attempts('lane'), [])
+})
+
 t.test('signatures are those of Standard Webhooks, of every secret, over each attempt’s own time', async (t) => {
   const key = Buffer.alloc(24, 7)
   const keys = signingKeys([`whsec_${key.toString('base64')}`, 'plain text'], 'secret')

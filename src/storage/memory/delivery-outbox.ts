@@ -1,5 +1,11 @@
 import type { WebhookDelivery } from '../../../schemas/jobs.js'
-import { ATTEMPTS_PER_LANE, type DeliveryOutbox, type KeptDelivery, MAX_GONE } from '../../webhooks/outbox.js'
+import {
+  ATTEMPTS_PER_LANE,
+  type DeliveryOutbox,
+  isOfPassing,
+  type KeptDelivery,
+  MAX_GONE,
+} from '../../webhooks/outbox.js'
 
 const MAX_LANES = 10_000
 
@@ -58,6 +64,14 @@ export function createMemoryDeliveryOutbox(): MemoryDeliveryOutbox {
     async forget(lane) {
       lanes.delete(lane)
       gone.delete(lane)
+    },
+    async prune(before) {
+      for (const [lane, attempts] of lanes) {
+        if (!isOfPassing(lane)) continue
+        const young = attempts.filter(({ at }) => at >= before)
+        if (young.length > 0) lanes.set(lane, young)
+        else lanes.delete(lane)
+      }
     },
     async rememberGone(target) {
       gone.add(target)

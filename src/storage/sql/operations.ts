@@ -126,6 +126,11 @@ export interface Operations {
   'outbox.log'(lane: string, attempt: string): void
   'outbox.attempts'(lane: string): string[]
   'outbox.forget'(lane: string): void
+  /**
+   * Of the attempts after a place, at most so many, those of before a time go whose lane has a blank in its name.
+   * @returns all of them, with whether they are of before that time
+   */
+  'outbox.prune'(after: number, before: number, limit: number): { n: number; isOld: boolean }[]
   'outbox.rememberGone'(key: string): void
   'outbox.gone'(): string[]
 

@@ -15,6 +15,8 @@ import { parsed } from './unreadable.js'
 /** Records hold whole logs: some megabytes a page. */
 const PARKED_PER_PAGE = 25
 const DELIVERIES_PER_PAGE = 100
+/** Attempts that are looked at in one write, to see whether they are old. */
+const PRUNED_AT_ONCE = 500
 
 export const sessionStore = (call: CallDatabase): SessionStore => ({
   save: (record) => call('parked.save', record.id, JSON.stringify(record)),
@@ -69,12 +71,30 @@ export const deliveryOutbox = (call: CallDatabase, isOneOfMany: () => boolean): 
   attempts: async (lane) =>
     (await call('outbox.attempts', lane)).flatMap((text) => objectOf<WebhookDelivery>(text) ?? []),
   forget: (lane) => call('outbox.forget', lane),
+  prune: attemptPruner(call),
   rememberGone: (target) => call('outbox.rememberGone', target),
   gone: () => call('outbox.gone'),
   get isHeldUp() {
     return isOneOfMany() ? (lane: string, ids: readonly string[]) => call('outbox.isHeldUp', lane, ids) : undefined
   },
 })
+
+/** They lie about in the order of their times. What is old and stays, as jobs are kept for longer, is not looked at again. */
+function attemptPruner(call: CallDatabase): (before: number) => Promise<void> {
+  let looked = 0
+  return async (before) => {
+    let isOld = true
+    for (let after = looked; ; ) {
+      const attempts = await call('outbox.prune', after, before, PRUNED_AT_ONCE)
+      for (const attempt of attempts) {
+        isOld &&= attempt.isOld
+        if (isOld) looked = attempt.n
+      }
+      if (attempts.length < PRUNED_AT_ONCE || !attempts.some((attempt) => attempt.isOld)) return
+      after = attempts.at(-1)!.n
+    }
+  }
+}
 
 const keptDelivery = ({ n, id, lane, delivery }: DeliveryRow): KeptDelivery => ({
   ...{ id, lane },

@@ -21,6 +21,7 @@ const CLEARING: ReadonlySet<Call[0]> = new Set([
   'jobs.remove',
   'notifications.prune',
   'outbox.forget',
+  'outbox.prune',
 ])
 
 /**

@@ -59,6 +59,15 @@ const IS_HELD_UP = `SELECT EXISTS (SELECT FROM @deliveries WHERE lane = $1 AND o
 const TRIM_LANE = `DELETE FROM @delivery_attempts WHERE lane = $1 AND n <=
   (SELECT n FROM @delivery_attempts WHERE lane = $1 ORDER BY n DESC OFFSET ${ATTEMPTS_PER_LANE} LIMIT 1)`
 const TRIM_ATTEMPTS = `DELETE FROM @delivery_attempts WHERE n <= (SELECT max(n) FROM @delivery_attempts) - ${MAX_ATTEMPTS}`
+/** One that another process is at is left to that one. One that is damaged stays, and holds up nothing. */
+const PRUNE_ATTEMPTS = `WITH seen AS MATERIALIZED (
+    SELECT n, lane, substring(attempt FROM '"at":([0-9]{1,16})')::double precision < $2 AS old
+    FROM @delivery_attempts WHERE n > $1 ORDER BY n LIMIT $3
+  ), mine AS MATERIALIZED (
+    SELECT n FROM @delivery_attempts WHERE n = ANY (ARRAY(SELECT n FROM seen WHERE old AND strpos(lane, ' ') > 0))
+    ORDER BY n FOR UPDATE SKIP LOCKED
+  ), gone AS (DELETE FROM @delivery_attempts WHERE n = ANY (ARRAY(SELECT n FROM mine)))
+  SELECT n, old IS NOT FALSE AS "isOld" FROM seen ORDER BY n`
 const TRIM_GONE = `DELETE FROM @gone_targets WHERE n <= (SELECT n FROM @gone_targets ORDER BY n DESC OFFSET ${MAX_GONE} LIMIT 1)`
 
 const texts = (sql: string, column: string, ...values: string[]) =>
@@ -149,6 +158,10 @@ export const outboxPlans = ({ n: me, isOneOfMany }: Self) =>
         statement('DELETE FROM @delivery_attempts WHERE lane = $1', lane),
         statement('DELETE FROM @gone_targets WHERE key = $1', lane),
       ),
+    'outbox.prune': (after, before, limit) => ({
+      statements: [statement(PRUNE_ATTEMPTS, after, before, limit)],
+      result: ([rows]) => rows as unknown as { n: number; isOld: boolean }[],
+    }),
     'outbox.rememberGone': (key) =>
       does(
         statement('INSERT INTO @gone_targets (key) VALUES ($1) ON CONFLICT (key) DO NOTHING', key),

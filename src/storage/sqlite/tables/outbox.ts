@@ -30,6 +30,11 @@ export function outboxOperations(db: Database): OperationsOf<'outbox'> {
   const trimAll = db.prepare('DELETE FROM delivery_attempts WHERE n <= ?')
   const attempts = db.prepare('SELECT attempt FROM delivery_attempts WHERE lane = ? ORDER BY n DESC')
   const forget = db.prepare('DELETE FROM delivery_attempts WHERE lane = ?')
+  const oldest = db.prepare(
+    `SELECT n, instr(lane, ' ') > 0 AS passes, coalesce(CASE WHEN json_valid(attempt) THEN attempt ->> 'at' < ?2 END, 2) AS old
+     FROM delivery_attempts WHERE n > ?1 ORDER BY n LIMIT ?3`,
+  )
+  const drop = db.prepare('DELETE FROM delivery_attempts WHERE n = ?')
   const forgetGone = db.prepare('DELETE FROM gone_targets WHERE key = ?')
   const rememberGone = db.prepare('INSERT INTO gone_targets (key) VALUES (?) ON CONFLICT (key) DO NOTHING')
   const trimGone = db.prepare(
@@ -54,6 +59,12 @@ export function outboxOperations(db: Database): OperationsOf<'outbox'> {
     'outbox.forget'(lane) {
       forget.run(lane)
       forgetGone.run(lane)
+    },
+    'outbox.prune'(after, before, limit) {
+      const attempts = oldest.all(after, before, limit)
+      // one that is damaged stays, and holds up nothing
+      for (const { n, passes, old } of attempts) if (passes && old === 1) drop.run(n)
+      return attempts.map(({ n, old }) => ({ n, isOld: old !== 0 }))
     },
     'outbox.rememberGone'(key) {
       rememberGone.run(key)
