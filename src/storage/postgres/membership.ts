@@ -31,6 +31,7 @@ const HOLDERS_THEN = `SELECT host, pid, started_at AS "startedAt", version, NULL
 const NEIGHBOURS = `SELECT n, name, url, protocol, version, slots, config, to_json(profiles)::text AS profiles, draining, host, pid, started_at AS "startedAt",
     term < 0 AS "hasLeft", coalesce(until < clock_timestamp(), true) AS "isExpired",
     CASE WHEN isfinite(until) THEN extract(epoch FROM until - clock_timestamp())::double precision * 1000 END AS "leftMs",
+    extract(epoch FROM clock_timestamp())::double precision * 1000 AS "serverMs",
     pg_postmaster_start_time() < clock_timestamp() - $1 * interval '1 millisecond' AS "isServerUp"
   FROM @members LEFT JOIN @leases USING (n) WHERE name IS NOT NULL ORDER BY n`
 /** What several processes had is this one's. */
@@ -156,6 +157,8 @@ export interface Neighbour extends Omit<ClusterNode, 'profiles'> {
   isExpired: boolean
   /** Of its lease; negative when that is over, null when it has none. */
   leftMs: number | null
+  /** What the server's clock says. */
+  serverMs: number
   /** The server has been there for longer than a lease: who could renew one has had the time. */
   isServerUp: boolean
 }

@@ -41,6 +41,8 @@ export class Member {
   /** Since then it has been in touch with the database without a gap. */
   #inTouchSince = performance.now()
   #lastBeat = performance.now()
+  /** What the server's clock said then. */
+  #lastServerMs = Number.POSITIVE_INFINITY
   /** Why the last beat failed. */
   #failure: Error | undefined
   /** Members, living or not, of the last beat. */
@@ -300,9 +302,12 @@ export class Member {
     if (!this.#lease.renew(since)) return
     this.#see(neighbours)
     this.#leases = neighbours.flatMap(({ n, leftMs }) => (n === this.n || leftMs === null || leftMs < 0 ? [] : leftMs))
-    // what held this one up may have held up the others too
-    if (since - this.#lastBeat > this.#leaseMs / 2) this.#inTouchSince = since
+    const { serverMs } = neighbours[0]!
+    const passedMs = since - this.#lastBeat
+    // what held this one up may have held up the others too; the server's clock was put forward for all of them
+    if (Math.max(passedMs, serverMs - this.#lastServerMs - passedMs) > this.#leaseMs / 2) this.#inTouchSince = since
     this.#lastBeat = since
+    this.#lastServerMs = serverMs
     const isLongHere = since - this.#inTouchSince >= this.#leaseMs
     if ([...this.#seen].some((n) => neighbours.every((one) => one.n !== n))) this.#mayBeLeft = true
     this.#seen = new Set(neighbours.map(({ n }) => n))
