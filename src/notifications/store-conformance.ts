@@ -110,6 +110,20 @@ export const notificationStoreConformance: readonly NotificationStoreCase[] = [
     },
   },
   {
+    name: 'forgets a great many, of which it has none when it says so',
+    async run(store) {
+      await store.open('e')
+      await Promise.all(Array.from({ length: 3_100 }, (_, index) => store.add(kept(index + 1))))
+      await store.prune(1_050, 0)
+      assert.equal(await store.oldest(0), 1_051)
+      await store.prune(1_060, TS + 2_101)
+      assert.equal(await store.oldest(0), 2_101)
+      await store.shared?.keepNewest(7)
+      await store.prune(3_093, 0)
+      assert.deepEqual(await numbers(store), [3_094, 3_095, 3_096, 3_097, 3_098, 3_099, 3_100])
+    },
+  },
+  {
     name: 'forgets by age what was told while the clock had gone back',
     async run(store) {
       await store.open('e')

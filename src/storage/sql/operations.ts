@@ -138,9 +138,11 @@ export interface Operations {
   'notifications.add'(kept: KeptNotification): void
   'notifications.read'(range: NotificationRange, page: NotificationPage): KeptNotification[]
   'notifications.oldest'(since: number): number | undefined
-  'notifications.prune'(through: number, before: number): void
+  /** At most so many of either kind. @returns whether there may be more */
+  'notifications.prune'(through: number, before: number, limit: number): boolean
   'notifications.placeOf'(number: number): { place: number | undefined; forgotten: number }
-  'notifications.keepNewest'(count: number): void
+  /** Forgets at most so many. @returns whether there may be more */
+  'notifications.keepNewest'(count: number, limit: number): boolean
 
   'channels.keyOnce'(name: string, value: string): string
   'channels.key'(name: string): string | undefined

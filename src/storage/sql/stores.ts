@@ -15,7 +15,7 @@ import { parsed } from './unreadable.js'
 /** Records hold whole logs: some megabytes a page. */
 const PARKED_PER_PAGE = 25
 const DELIVERIES_PER_PAGE = 100
-/** Attempts that are looked at in one write, to see whether they are old. */
+/** Notifications that are forgotten, and attempts that are looked at, in one write: what others ask for comes in between. */
 const PRUNED_AT_ONCE = 500
 
 export const sessionStore = (call: CallDatabase): SessionStore => ({
@@ -106,14 +106,18 @@ export const notificationStore = (call: CallDatabase, isShared: boolean): Notifi
   add: (kept) => call('notifications.add', kept),
   read: (range, page) => call('notifications.read', range, page),
   oldest: (since) => call('notifications.oldest', since),
-  prune: (through, before) => call('notifications.prune', through, before),
+  prune: (through, before) => untilOver(() => call('notifications.prune', through, before, PRUNED_AT_ONCE)),
   ...(isShared && {
     shared: {
       placeOf: (number) => call('notifications.placeOf', number),
-      keepNewest: (count) => call('notifications.keepNewest', count),
+      keepNewest: (count) => untilOver(() => call('notifications.keepNewest', count, PRUNED_AT_ONCE)),
     },
   }),
 })
+
+async function untilOver(forgetSome: () => Promise<boolean>): Promise<void> {
+  while (await forgetSome());
+}
 
 export const channelStore = (call: CallDatabase, isShared: boolean): ChannelStore => ({
   keyOnce: (name, value) => call('channels.keyOnce', name, value),

@@ -1,4 +1,5 @@
 import type { KeptNotification } from '../../../notifications/store.js'
+import type { Row } from '../pipeline.js'
 import { asks, does, type Plans, rowsOf, statement } from '../plan.js'
 import { textArray } from '../values.js'
 import { NOBODY, ridingStatements } from './riding.js'
@@ -11,10 +12,12 @@ const OPEN = `WITH made AS (INSERT INTO @feed (epoch) SELECT $1 WHERE NOT EXISTS
   FROM (SELECT epoch, last_number FROM @feed UNION ALL SELECT epoch, last_number FROM made) AS feed`
 const REMEMBER_LAST = `UPDATE @feed SET last_number = greatest(last_number, (SELECT coalesce(max(${PLACE}), 0) FROM @notifications))`
 const LAST_OF_COUNT = `(SELECT ${PLACE} FROM @notifications ORDER BY ${PLACE} DESC OFFSET $1 LIMIT 1)`
-const forgets = (
-  which: string,
-) => `WITH gone AS (DELETE FROM @notifications WHERE ${which} RETURNING ${PLACE} AS number)
-  UPDATE @feed SET forgotten = greatest(forgotten, (SELECT coalesce(max(number), 0) FROM gone))`
+/** Some of them, those that are first by what they are found by. */
+const forgets = (which: string, by: string) => `WITH gone AS (
+    DELETE FROM @notifications WHERE n = ANY (ARRAY(SELECT n FROM @notifications WHERE ${which} ORDER BY ${by} LIMIT $2))
+    RETURNING ${PLACE} AS number
+  ), told AS (UPDATE @feed SET forgotten = greatest(forgotten, (SELECT coalesce(max(number), 0) FROM gone)))
+  SELECT count(*) = $2::bigint AS more FROM gone`
 
 const read = (order: 'ASC' | 'DESC'): string => `SELECT number, type, session AS "sessionId", profile, ts, json FROM (
     SELECT number, type, session, profile, ts, notification AS json,
@@ -27,6 +30,8 @@ const read = (order: 'ASC' | 'DESC'): string => `SELECT number, type, session AS
   ) AS measured WHERE i = 1 OR bytes <= $7 ORDER BY number`
 const FIRST = read('ASC')
 const NEWEST = read('DESC')
+
+const isAnyMore = (results: readonly Row[][]): boolean => results.slice(1).some(([row]) => row!.more as boolean)
 
 /** The feed of notifications. */
 export const notificationPlans = {
@@ -45,12 +50,14 @@ export const notificationPlans = {
       statement('SELECT min(coalesce(place, n)) AS number FROM @notifications WHERE ts >= $1', since),
       ([row]) => (row!.number as number | null) ?? undefined,
     ),
-  'notifications.prune': (through, before) =>
-    does(
+  'notifications.prune': (through, before, limit) => ({
+    statements: [
       statement(REMEMBER_LAST),
-      statement(forgets(`${PLACE} <= $1`), through),
-      statement(forgets('ts < $1'), before),
-    ),
+      statement(forgets(`${PLACE} <= $1`, PLACE), through, limit),
+      statement(forgets('ts < $1', 'ts'), before, limit),
+    ],
+    result: isAnyMore,
+  }),
   'notifications.placeOf': (number) =>
     asks(
       statement(`SELECT forgotten, (SELECT ${PLACE} FROM @notifications WHERE n = $1) AS place FROM @feed`, number),
@@ -59,6 +66,8 @@ export const notificationPlans = {
         forgotten: Number(row?.forgotten ?? 0),
       }),
     ),
-  'notifications.keepNewest': (count) =>
-    does(statement(REMEMBER_LAST), statement(forgets(`${PLACE} <= ${LAST_OF_COUNT}`), count)),
+  'notifications.keepNewest': (count, limit) => ({
+    statements: [statement(REMEMBER_LAST), statement(forgets(`${PLACE} <= ${LAST_OF_COUNT}`, PLACE), count, limit)],
+    result: isAnyMore,
+  }),
 } satisfies Partial<Plans>

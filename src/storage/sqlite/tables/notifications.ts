@@ -28,11 +28,15 @@ export function notificationOperations(db: Database): OperationsOf<'notification
   const first = db.prepare(`SELECT ${columns} FROM notifications WHERE ${wanted} ORDER BY n LIMIT ?6`)
   const newest = db.prepare(`SELECT ${columns} FROM notifications WHERE ${wanted} ORDER BY n DESC LIMIT ?6`)
   const oldest = db.prepare('SELECT min(n) AS number FROM notifications WHERE ts >= ?')
-  const pruneByCount = db.prepare('DELETE FROM notifications WHERE n <= ?')
-  const keepNewest = db.prepare(
-    'DELETE FROM notifications WHERE n <= (SELECT n FROM notifications ORDER BY n DESC LIMIT 1 OFFSET ?)',
-  )
-  const pruneByAge = db.prepare('DELETE FROM notifications WHERE ts < ?')
+  const forget = (which: string) => {
+    const some = db.prepare(
+      `DELETE FROM notifications WHERE n IN (SELECT n FROM notifications WHERE ${which} LIMIT ?2)`,
+    )
+    return (given: number, limit: number): boolean => Number(some.run(given, limit).changes) === limit
+  }
+  const pruneByCount = forget('n <= ?1')
+  const keepNewest = forget('n <= (SELECT n FROM notifications ORDER BY n DESC LIMIT 1 OFFSET ?1)')
+  const pruneByAge = forget('ts < ?1')
 
   return {
     'notifications.open'(epoch) {
@@ -63,10 +67,10 @@ export function notificationOperations(db: Database): OperationsOf<'notification
     },
     'notifications.oldest': (since) => oldest.get(since).number ?? undefined,
     'notifications.placeOf': (number) => ({ place: number, forgotten: 0 }),
-    'notifications.keepNewest': (count) => void keepNewest.run(count),
-    'notifications.prune'(through, before) {
-      pruneByCount.run(through)
-      pruneByAge.run(before)
+    'notifications.keepNewest': keepNewest,
+    'notifications.prune'(through, before, limit) {
+      const isMore = pruneByCount(through, limit)
+      return pruneByAge(before, limit) || isMore
     },
   }
 }
