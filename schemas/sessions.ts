@@ -57,7 +57,9 @@ export const SessionInfo = Type.Object(
     id: Text('Stays the same over parks, wakes, resumes and restarts.'),
     sdkSessionId: Type.Optional(Text("The engine's own id of the session; what `resume` of a create takes.")),
     status: SessionStatus,
-    statusDetail: Type.Optional(Text('Why it has this status, in a few words; of `failed`, the error, of which `session_error` tells all.')),
+    statusDetail: Type.Optional(
+      Text('Why it has this status, in a few words; of `failed`, the error, of which `session_error` tells all.'),
+    ),
     profile: Text('Who it runs as; empty where the gateway has no profiles.'),
     engine: Engine,
     agent: Type.Optional(Text('Which command-line agent runs it; `cli` only.')),

@@ -26,6 +26,8 @@ t.test('a provider profile whose first session would be refused is refused by ch
     [provider({ id: 'openai', model: 'm' }), 'provider', /variable OPENAI_API_KEY .* is not set/],
     [provider({ id: 'groq', model: 'm', apiKeyEnv: 'MY_KEY' }), 'provider', /Run: npm i @ai-sdk\/groq@/],
     [provider({ id: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' }), 'provider.model', /missing; a session/],
+    [provider({ id: 'demo' }, { defaults: { model: 'm' } }), 'defaults.model', /offers demo; a session that names no/],
+    [provider({ id: 'demo', models: ['a', 'b'] }, { defaults: { model: 'm' } }), 'defaults.model', /offers a, b;/],
     [provider({ id: 'demo' }, { session: { mcpServers: ['wiki'] } }), 'session.mcpServers', /connects none: .* hooks/],
   ]
   for (const [profile, path, message] of table)
@@ -51,7 +53,9 @@ t.test('what a first session could use is no problem', async (t) => {
   t.strictSame(await problems(t, { profiles: [wired] }, { hooks }), [], 'the host’s own runner')
   const choosing: Hooks = { buildRunnerConfig: (request) => ({ ...request, model: 'm' }) }
   const chosen = provider(local)
-  t.strictSame(await problems(t, { profiles: [chosen] }, { hooks: choosing }), [], 'a hook that chooses the model')
+  const other = provider({ id: 'demo' }, { defaults: { model: 'm' } })
+  for (const profile of [chosen, other])
+    t.strictSame(await problems(t, { profiles: [profile] }, { hooks: choosing }), [], 'a hook that chooses the model')
 })
 
 t.test('an agent that is not installed is named with what installs it', async (t) => {

@@ -51,13 +51,11 @@ t.test('profiles whose provider no session could have are all named, unless a ho
   const profiles = [
     { name: 'none', engine: 'provider' },
     { name: 'unknown', engine: 'provider', provider: { id: 'mine' } },
-    { ...DEMO, defaults: { model: 'm' } },
   ]
   const config = { allowUnauthenticated: true, storage: 'memory', profiles }
   t.match(await problems(t, config), [
     { path: 'profiles[0].provider', message: /missing/ },
     { path: 'profiles[1].provider.id', message: /unknown provider; known are/ },
-    { path: 'profiles[2].defaults.model', message: /offers demo/ },
   ])
   t.same(await problems(t, config, 'export const createEngineRunner = () => { throw new Error() }'), [])
 })
