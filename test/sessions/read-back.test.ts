@@ -94,6 +94,27 @@ t.test('a page of events is one read of the disk', async (t) => {
   t.match(few, { nextAfterSeq: 3, lastSeq: EVENTS })
 })
 
+t.test('a page is what the log held when it was read, whatever the engine says in the same turn', async (t) => {
+  const log: EventLog = new EventLog('epoch', { maxEvents: 100, maxBytes: KB * KB }, 0, undefined, { hold: false })
+  const sayMuch = () => {
+    for (let n = 0; n < 200; n++)
+      log.append({ type: 'engine_event', payload: { type: 'said', text: 'x'.repeat(KB) } }, 0)
+  }
+  sayMuch()
+  const resolve = () => ({ replayingFrom: log.oldestSeq - 1, truncated: false })
+  const session = { log, durable: async () => {}, clients: { resolve } }
+  const page = eventsPage(session as unknown as Session, {})
+  for (let microtask = 0; microtask < 20; microtask++) {
+    await undefined
+    sayMuch()
+  }
+  const { events, lastSeq } = JSON.parse((await page).toString())
+  t.same(
+    events.map(({ seq }: { seq: number }) => seq),
+    Array.from({ length: 100 }, (_, n) => lastSeq - 99 + n),
+  )
+})
+
 /** A socket's end: what it was given goes out as it is then, and it is told whether that was at once. */
 class RawSink extends FakeSink {
   readonly given: { frames: Buffer; as: Buffer }[] = []

@@ -19,11 +19,11 @@ export async function cutOffTurns(session: Session, snapshot: KeptSnapshot | und
   if (!known || profile.info.engine !== 'provider' || writer?.isStale) return []
   const turns = new Turns(known.waiting)
   // also what is not shown yet: a message among that may wait
-  for (let afterSeq = known.throughSeq; afterSeq < log.headSeq; ) {
-    const { events, nextAfterSeq } = await readPage(log, afterSeq, log.headSeq)
-    for (const json of events) turns.take(JSON.parse(json.toString()))
-    afterSeq = nextAfterSeq
-  }
+  for (let afterSeq = known.throughSeq; afterSeq < log.headSeq; )
+    afterSeq = await readPage(log, { afterSeq, lastSeq: log.headSeq }, (events, nextAfterSeq) => {
+      for (const json of events) turns.take(JSON.parse(json.toString()))
+      return nextAfterSeq
+    })
   return turns.cutOff(session.queued)
 }
 

@@ -23,22 +23,22 @@ export async function eventsPage(session: Session, { limit, ...position }: Event
   await session.durable().catch(() => {})
   const lastSeq = log.visibleSeq
   const { replayingFrom, truncated } = session.clients.resolve(position)
-  const { events, nextAfterSeq } = await readPage(log, replayingFrom, lastSeq, limit)
-  const parts = events.flatMap((json, index) => (index === 0 ? [json] : [COMMA, json]))
-  const rest = JSON.stringify({ nextAfterSeq, lastSeq, epoch: log.epoch, truncated })
-  return Buffer.concat([Buffer.from('{"events":['), ...parts, Buffer.from(`],${rest.slice(1)}`)])
+  return readPage(log, { afterSeq: replayingFrom, lastSeq, limit }, (events, nextAfterSeq) => {
+    const parts = events.flatMap((json, index) => (index === 0 ? [json] : [COMMA, json]))
+    const rest = JSON.stringify({ nextAfterSeq, lastSeq, epoch: log.epoch, truncated })
+    return Buffer.concat([Buffer.from('{"events":['), ...parts, Buffer.from(`],${rest.slice(1)}`)])
+  })
 }
 
 /**
- * The next events of a log up to and including `lastSeq`, each as JSON: the log's own bytes, good until the end of the turn in which they
- * are given.
+ * Reads the next events of a log up to and including `lastSeq`.
+ * @param made makes something of them, each as JSON: the log's own bytes, which are written over once it has returned
  */
-export async function readPage(
+export async function readPage<Made>(
   log: EventLog,
-  afterSeq: number,
-  lastSeq: number,
-  limit = DEFAULT_PAGE_EVENTS,
-): Promise<{ events: Buffer[]; nextAfterSeq: number }> {
+  { afterSeq, lastSeq, limit = DEFAULT_PAGE_EVENTS }: { afterSeq: number; lastSeq: number; limit?: number | undefined },
+  made: (events: Buffer[], nextAfterSeq: number) => Made,
+): Promise<Made> {
   const events: Buffer[] = []
   let nextAfterSeq = afterSeq
   for (let bytes = 0; bytes < PAGE_BYTES && events.length < limit; ) {
@@ -55,7 +55,7 @@ export async function readPage(
       continue
     }
     for (const slice of slices) {
-      // the log's own bytes are copied in the turn that they are read in: what is waited for comes before them
+      // nothing is waited for behind the log's own bytes: what is read back comes before them
       for (const { seq, json } of slice.events()) {
         if (events.length === limit) break
         events.push(json)
@@ -64,7 +64,7 @@ export async function readPage(
       bytes += slice.frames.length
     }
   }
-  return { events, nextAfterSeq }
+  return made(events, nextAfterSeq)
 }
 
 /** Everything in a session's log after a place, page by page. */
