@@ -131,6 +131,8 @@ export interface CutOffTurn {
   prompt?: string
   /** What was said in it by the model, and in the user's place: results of tools. Of a long turn the end. */
   messages: readonly Message[]
+  /** Calls, by `toolUseId`, that a person was asked about and that were not allowed, its end included; absent: none. These did not run. */
+  denied?: readonly string[]
 }
 
 export interface SessionFiles {

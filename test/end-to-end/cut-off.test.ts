@@ -140,3 +140,24 @@ t.test('what was chosen in the turn holds for what is shown of it, and nothing o
   t.match(await next.registry.get(id), { permissionMode: 'default', numTurns: 1, usage: { outputTokens: 100 } })
   t.equal((await next.registry.get(id))!.cost.toFixed(3), '1.000')
 })
+
+t.test('a call that nobody had allowed is shown as one that did not run', async (t) => {
+  const model = await startModelEndpoint(t)
+  const provider = { id: 'openai-compatible', baseUrl: model.url, model: 'scripted' }
+  const { registry, again } = await buildJournaled(t, {
+    createEngineRunner: providerEngine(),
+    profiles: [{ name: 'assistant', engine: 'provider', provider }],
+  })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: script({ tools: [write, { ...write, id: 'w2' }] }) })
+  await until(() => registry.here(id)?.pendingPermissions === 1)
+  await registry.durable(id)
+
+  const next = await again()
+  await next.registry.send(id, { type: 'user_message', text: 'and now?' })
+  const { body } = await model.request(2)
+  t.match(body.messages.slice(3), [
+    { role: 'tool', tool_call_id: 'w', content: /^The session stopped before this was allowed. It did not run.$/ },
+    { role: 'tool', tool_call_id: 'w2', content: /It did not run/ },
+    { role: 'user', content: 'and now?' },
+  ])
+})

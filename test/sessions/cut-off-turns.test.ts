@@ -1,5 +1,6 @@
 import t from 'tap'
 import type { SessionEvent, SessionEventBody } from '../../schemas/events.js'
+import { UNLIMITED } from '../../src/principal.js'
 import { Turns } from '../../src/sessions/log/cut-off-turns.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { buildJournaled } from '../fixtures/journaled.js'
@@ -139,6 +140,24 @@ t.test('an engine is given the turn that a crash cut off, and those before it fr
   await fourth.registry.send(id, { type: 'user_message', text: 'more' })
   await until(() => fourth.engine.runners.length === 1)
   t.equal(fourth.engine.last.context.cutOff, undefined, 'a turn that came to its end is in the snapshot')
+})
+
+t.test('an engine is given which of its calls nobody had allowed', async (t) => {
+  const { registry, engine, again } = await buildJournaled(t)
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+  await until(() => engine.last.sent.length === 1)
+  said(engine.last, 'begun')
+  for (const toolUseId of ['allowed', 'refused', 'asked'])
+    engine.last.host.requestPermission({ toolName: 'Bash', toolUseId, input: {} }).catch(() => {})
+  const [allowed, refused] = (await registry.open(id, UNLIMITED)).pendingPermissions.map((request) => request.id)
+  await registry.resolvePermission(id, allowed!, { behavior: 'allow' }, UNLIMITED)
+  await registry.resolvePermission(id, refused!, { behavior: 'deny' }, UNLIMITED)
+  await registry.durable(id)
+  const next = await again()
+  await next.registry.send(id, { type: 'user_message', text: 'and?' })
+  await until(() => next.engine.runners.length === 1)
+  t.strictSame(messagesOf(next.engine.last), [['go', 'begun']])
+  t.strictSame(next.engine.last.context.cutOff?.[0]?.denied, ['refused', 'asked'])
 })
 
 t.test('of a first turn there is no snapshot yet', async (t) => {

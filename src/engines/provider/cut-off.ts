@@ -5,11 +5,13 @@ import { callIdAsShown, isBlank, keptAnswer, withoutThinking } from './kept-answ
 import { type ModelMessage, type ModelToolCall, partialMessage, toolMessage, userMessage } from './model-call.js'
 import type { ModelSource } from './models.js'
 import { MAY_HAVE_RUN } from './state.js'
-import type { ToolContentPart, ToolResult } from './tool.js'
+import { failure, type ToolContentPart, type ToolResult } from './tool.js'
 
 /** Said behind the last result: only tools write files. */
 const FILES_LOST =
   '(This turn was cut off: the process that ran it ended. The files of the session are as they were before the turn; what it wrote to them is lost.)'
+
+const NOT_RUN = failure('The session stopped before this was allowed. It did not run.')
 
 /** A transcript does not begin with the model. */
 const NO_PROMPT = '(What was said here is not known any more.)'
@@ -28,27 +30,34 @@ export const shownOf = (
 ): ModelMessage[] => turns.flatMap((turn) => turnAsShown(turn, model, source))
 
 function turnAsShown(
-  { prompt = '', messages }: CutOffTurn,
+  { prompt = '', messages, denied = [] }: CutOffTurn,
   model: string,
   { takesImages, sealsThinking }: Pick<ModelSource, 'takesImages' | 'sealsThinking'>,
 ): ModelMessage[] {
   if (isBlank(prompt) && messages.length === 0) return []
   const answers = messages.flatMap(({ role, content }) => (role === 'assistant' ? [blocksOf(content)] : []))
   const results = new Map(messages.flatMap(resultsIn))
+  for (const blocks of answers) endOpen(blocks.flatMap(callIn), results, denied)
   const last = answers.flatMap((blocks) => blocks.flatMap(callIn)).at(-1)
-  if (last) results.set(last.id, withWords(results.get(last.id) ?? MAY_HAVE_RUN, FILES_LOST))
+  if (last) results.set(last.id, withWords(results.get(last.id)!, FILES_LOST))
   const shown = [userMessage(isBlank(prompt) ? NO_PROMPT : prompt)]
   for (const blocks of answers) {
     const calls = blocks.flatMap(callIn)
     const answer = calls.length > 0 ? callingMessage(blocks, calls, sealsThinking) : partialMessage(blocks)
     if (answer) shown.push(withoutThinking(answer, model))
-    const made = calls.map(({ id, name }) => ({
-      ...{ name, id: callIdAsShown(id) },
-      result: results.get(id) ?? MAY_HAVE_RUN,
-    }))
+    const made = calls.map(({ id, name }) => ({ name, id: callIdAsShown(id), result: results.get(id)! }))
     if (made.length > 0) shown.push(toolMessage(made, takesImages))
   }
   return shown
+}
+
+/** Gives the calls of an answer that have no result one: they begin in order, and none while a person is asked about another. */
+function endOpen(calls: readonly ModelToolCall[], results: Map<string, ToolResult>, denied: readonly string[]): void {
+  let hasBegun = true
+  for (const { id } of calls.filter((call) => !results.has(call.id))) {
+    hasBegun &&= !denied.includes(id)
+    results.set(id, hasBegun ? MAY_HAVE_RUN : NOT_RUN)
+  }
 }
 
 const blocksOf = (content: Message['content']): MessageBlock[] =>

@@ -29,6 +29,7 @@ export async function cutOffTurns(session: Session, snapshot: KeptSnapshot | und
 
 interface ToldTurn {
   messages: Message[]
+  denied: string[]
   isOver: boolean
   /** It was interrupted before its engine was given its message. */
   isUnbegun?: true
@@ -41,6 +42,8 @@ interface ToldTurn {
 export class Turns {
   readonly #mostChars: number
   readonly #accepted: QueuedMessage[]
+  /** `toolUseId` of what was asked, by request. */
+  readonly #asked = new Map<string, string>()
   readonly #turns: ToldTurn[] = []
   readonly #held: { from: Message[]; chars: number }[] = []
   #chars = 0
@@ -52,6 +55,15 @@ export class Turns {
   }
 
   take(event: SessionEvent): void {
+    if (event.type === 'permission_requested') {
+      this.#asked.set(event.request.id, event.request.toolUseId)
+      return
+    }
+    if (event.type === 'permission_resolved') {
+      const toolUseId = event.behavior === 'deny' ? this.#asked.get(event.requestId) : undefined
+      if (toolUseId !== undefined) this.#current.denied.push(toolUseId)
+      return
+    }
     if (event.type === 'turn_completed') {
       const turn = this.#current
       turn.isOver = true
@@ -72,7 +84,7 @@ export class Turns {
   get #current() {
     const last = this.#turns.at(-1)
     if (last && !last.isOver) return last
-    const turn: ToldTurn = { messages: [], isOver: false }
+    const turn: ToldTurn = { messages: [], denied: [], isOver: false }
     this.#turns.push(turn)
     return turn
   }
@@ -98,9 +110,10 @@ export class Turns {
       const at = begun.findLastIndex((one) => one.text === text && one.commandId === commandId)
       if (at >= 0) begun.splice(at, 1)
     }
-    const turns = this.#turns.flatMap(({ messages, isUnbegun }) => {
+    const turns = this.#turns.flatMap(({ messages, denied, isUnbegun }) => {
       const prompt = begun.shift()?.text
-      return isUnbegun ? [] : [{ ...(prompt !== undefined && { prompt }), messages }]
+      const told = { ...(prompt !== undefined && { prompt }), messages, ...(denied.length > 0 && { denied }) }
+      return isUnbegun ? [] : [told]
     })
     return [...turns, ...begun.map(({ text }) => ({ prompt: text, messages: [] }))]
   }

@@ -88,6 +88,36 @@ const ROWS: Row[] = [
     ],
   },
   {
+    what: 'a call that nobody had allowed, and those behind it, which do not begin before',
+    turns: [
+      {
+        prompt: 'go',
+        messages: [
+          said(call('refused')),
+          result('refused', 'No.', { is_error: true }),
+          said(call('a'), call('b'), call('c'), call('d')),
+          result('b', 'done'),
+        ],
+        denied: ['refused', 'c'],
+      },
+    ],
+    shown: [
+      asked('go'),
+      { role: 'assistant' },
+      { role: 'tool', content: [output('refused', 'No.', 'error-text')] },
+      { role: 'assistant' },
+      {
+        role: 'tool',
+        content: [
+          output('a', /may or may not have taken effect/, 'error-text'),
+          output('b', 'done'),
+          output('c', /did not run/, 'error-text'),
+          output('d', RegExp(`did not run.*${LOST}`, 's'), 'error-text'),
+        ],
+      },
+    ],
+  },
+  {
     what: 'a result without its call, whose beginning was too long ago',
     turns: [{ prompt: 'go', messages: [result('a', 'lost'), said(call('b')), result('b', 'kept')] }],
     shown: [
