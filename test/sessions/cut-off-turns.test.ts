@@ -2,7 +2,7 @@ import t from 'tap'
 import type { SessionEvent, SessionEventBody } from '../../schemas/events.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { Turns } from '../../src/sessions/log/cut-off-turns.js'
-import { SOME_CWD, until } from '../fixtures/build.js'
+import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { buildJournaled } from '../fixtures/journaled.js'
 import { native, ok } from '../fixtures/parked.js'
 import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
@@ -231,6 +231,26 @@ t.test('a turn that the process did not wait for as it ended', async (t) => {
   await until(() => next.engine.runners.length === 1)
   t.strictSame(messagesOf(next.engine.last), [['go', 'begun']])
 })
+
+t.test(
+  'an engine that keeps nothing is given nothing of the turns that have ended, with a journal or without',
+  async (t) => {
+    const options = { idleReleaseMs: 1_000 }
+    for (const { registry, engine, clock } of [await buildJournaled(t, options), await buildGateway(t, options)]) {
+      const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+      await until(() => engine.last.sent.length === 1)
+      engine.last.snapshot = () => undefined as never
+      said(engine.last, 'done')
+      engine.last.complete()
+      await registry.durable(id)
+      await clock.advance(5_000)
+      await until(() => engine.last.closed)
+      await registry.send(id, { type: 'user_message', text: 'on' })
+      await until(() => engine.runners.length === 2 && engine.last.sent.length === 1)
+      t.equal(engine.last.context.cutOff, undefined)
+    }
+  },
+)
 
 t.test('an engine that was let go for being idle is given nothing', async (t) => {
   const { registry, engine, clock } = await buildJournaled(t, { idleReleaseMs: 1_000 })

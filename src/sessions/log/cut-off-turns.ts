@@ -16,7 +16,8 @@ export const MOST_CHARS = 8 * 1024 * 1024
 export async function cutOffTurns(session: Session, snapshot: KeptSnapshot | undefined): Promise<CutOffTurn[]> {
   const { log, profile, writer } = session
   const known = snapshot ? snapshot.logged : { throughSeq: 0 }
-  if (!known || profile.info.engine !== 'provider' || writer?.isStale) return []
+  // without a journal no session outlives its turn's process
+  if (!known || profile.info.engine !== 'provider' || !writer || writer.isStale) return []
   const turns = new Turns(known.waiting)
   // also what is not shown yet: a message among that may wait
   for (let afterSeq = known.throughSeq; afterSeq < log.headSeq; )
