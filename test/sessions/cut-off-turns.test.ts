@@ -61,6 +61,10 @@ const ROWS: [
     { events: [asked('a'), end(false), asked('b'), answer('1'), end()], turns: [['b', '1']] },
   ],
   [
+    'what an engine says without whether a helper says it',
+    { events: [asked('a'), answer('1', { parentToolUseId: undefined }), end()], turns: [['a', '1']] },
+  ],
+  [
     'what helpers say, and what was said before the session',
     {
       events: [

@@ -73,7 +73,8 @@ export class Turns {
       return
     }
     const isSaid = event.type === 'user_message' || event.type === 'assistant_message'
-    if (!isSaid || event.replay || event.parentToolUseId !== null) return
+    // an engine may leave out whose it is
+    if (!isSaid || event.replay || (event.parentToolUseId ?? null) !== null) return
     const { message } = event
     if (event.type === 'assistant_message' || event.synthetic) this.#hold(message)
     else if (typeof message.content === 'string') {
