@@ -58,7 +58,13 @@ const FULL_STATE: Required<JournaledState> = {
   midTurn: FULL_MID_TURN,
 }
 
-const SNAPSHOT = { engine: 'provider' as const, state: { turn: null }, files: { 'a/ü.md': 'Z3LDvG4=' } }
+const SNAPSHOT = {
+  engine: 'provider' as const,
+  state: { turn: null },
+  files: { 'a/ü.md': 'Z3LDvG4=' },
+  filesModifiedAt: { 'a/ü.md': 1_700_000_000_000 },
+  logged: { throughSeq: 1, waiting: [{ text: 'später', commandId: 'c1', askedBy: 'ada' }] },
+}
 
 const event = (seq: number, text = 'x'): JournaledEvent => ({
   seq,

@@ -1,4 +1,3 @@
-import type { RunnerSnapshot } from '../../engines/runner.js'
 import { GatewayError } from '../../errors.js'
 import type { KeptKey } from '../../idempotency/store.js'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
@@ -8,7 +7,7 @@ import { within } from '../../lib/within.js'
 import { along, type PlannedNotification } from '../../notifications/planned.js'
 import type { LogJournal } from '../log/event-log.js'
 import { Backlog } from './backlog.js'
-import { type JournalWrite, type ReadEvents, type RemovalDecision, SOLE_OWNER } from './journal.js'
+import { type JournalWrite, type KeptSnapshot, type ReadEvents, type RemovalDecision, SOLE_OWNER } from './journal.js'
 import type { JournalOwner, JournalWriterParts } from './journal-owner.js'
 import type { News } from './news.js'
 import { type BegunWrite, NextWrite } from './next-write.js'
@@ -150,7 +149,7 @@ export class JournalWriter implements LogJournal {
    * The engine can go on from here.
    * @param snapshot absent: it gives none, and turns are missing in what was kept earlier
    */
-  keep(snapshot: RunnerSnapshot | undefined): void {
+  keep(snapshot: KeptSnapshot | undefined): void {
     if (!snapshot && this.isStale) return
     if (snapshot) this.#next.snapshot(snapshot)
     this.isStale = !snapshot

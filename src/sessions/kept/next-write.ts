@@ -1,7 +1,6 @@
-import type { RunnerSnapshot } from '../../engines/runner.js'
 import { along, type PlannedNotification } from '../../notifications/planned.js'
 import { asleepOf } from './asleep.js'
-import type { JournaledEvent, JournalWrite } from './journal.js'
+import type { JournaledEvent, JournalWrite, KeptSnapshot } from './journal.js'
 import type { JournalOwner } from './journal-owner.js'
 import { originOf, stateOf } from './record.js'
 
@@ -24,7 +23,7 @@ export class NextWrite {
   #taken: string[] = []
   #isBirth: boolean
   #stateDue = false
-  #snapshot: RunnerSnapshot | undefined
+  #snapshot: KeptSnapshot | undefined
   #reservedSeq: number
   /** Seq of the first event that is not durable. */
   #openFrom: number | undefined
@@ -70,7 +69,7 @@ export class NextWrite {
     this.#stateDue = true
   }
 
-  snapshot(snapshot: RunnerSnapshot): void {
+  snapshot(snapshot: KeptSnapshot): void {
     this.#snapshot = snapshot
   }
 

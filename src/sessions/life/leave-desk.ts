@@ -1,4 +1,3 @@
-import type { RunnerSnapshot } from '../../engines/runner.js'
 import { toError } from '../../errors.js'
 import { inSnapshot } from '../kept/choice.js'
 import type { JournalWrite, KeptSnapshot } from '../kept/journal.js'
@@ -114,7 +113,7 @@ export class LeaveDesk {
   }
 
   /** What the next engine goes on from, while there is none. */
-  get snapshot(): RunnerSnapshot | undefined {
+  get snapshot(): KeptSnapshot | undefined {
     const { life } = this.#session
     return 'snapshot' in life ? life.snapshot : undefined
   }
