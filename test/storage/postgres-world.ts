@@ -58,6 +58,28 @@ export async function postgresWorld(
   return world
 }
 
+/** Leads new connections to one server, and keeps those that there are; `to` leads them to another one. */
+export async function leading(t: Test, server: TestPostgres): Promise<{ url: string; to(server: TestPostgres): void }> {
+  let leadsTo = server
+  const proxy = createServer((client) => {
+    const upstream = connect(leadsTo.socket)
+    client.pipe(upstream).pipe(client)
+    for (const [socket, other] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const)
+      socket.on('error', () => {}).on('close', () => other.destroy())
+  })
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => proxy.close())
+  return {
+    url: server.url({ host: `127.0.0.1:${(proxy.address() as AddressInfo).port}` }),
+    to(other) {
+      leadsTo = other
+    },
+  }
+}
+
 /** Passes one kind of connection on, and cuts it when it is told to. */
 export interface CuttableProxy {
   url: string

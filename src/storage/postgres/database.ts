@@ -3,7 +3,7 @@ import { type Backoff, delayAfter } from '../../lib/backoff.js'
 import { type Call, CallQueue, type Pending } from '../sql/call-queue.js'
 import { StorageError } from '../storage.js'
 import { Batch, jobsChanged, KnownSessions, together } from './batch.js'
-import { failureOf, fenced, forgotten, isOfCaller } from './failures.js'
+import { failureOf, fenced, forgotten, isOfCaller, READ_ONLY } from './failures.js'
 import { AS_LOGIN, Link, type LinkOptions } from './link.js'
 import type { CallPostgres } from './operations.js'
 import { type Row, type Statement, StatementError } from './pipeline.js'
@@ -24,6 +24,15 @@ const RESUME = `UPDATE @members SET term = term + 1, backend = pg_backend_pid() 
 const CONTENDED = /(INSERT INTO|UPDATE) @(usage_sums|feed|daily_tokens|versions_of)/
 const CONTEND = `SELECT pg_advisory_xact_lock(hashtextextended('session-gateway counts ' || tableoid, 0)) FROM @members WHERE n = $1`
 
+export interface DatabaseTold {
+  /** Of every try to connect again that fails. */
+  onUnreachable?(error: StorageError): void
+  /** What is written goes to another server, perhaps, after one that only read. */
+  onMoved?(): void
+  /** Once that nothing is taken any more: declared dead, ahead of the database, or closed. */
+  onEnd?(error: StorageError): void
+}
+
 /**
  * The one connection that everything is asked on. The calls of one turn of the event loop travel together; while a batch is under way,
  * the next one gathers. Each batch that writes is one transaction, and begins with the fence: it says whose it is and which one, so that
@@ -32,8 +41,7 @@ const CONTEND = `SELECT pg_advisory_xact_lock(hashtextextended('session-gateway 
 export class PostgresDatabase {
   readonly #options: LinkOptions
   readonly #self: Self
-  readonly #onEnd: (error: StorageError) => void
-  readonly #onUnreachable: (error: StorageError) => void
+  readonly #told: DatabaseTold
   readonly #sessions = new KnownSessions()
   #link: Link | undefined
   #term = 0
@@ -54,30 +62,15 @@ export class PostgresDatabase {
   readonly #over = new AbortController()
   #reconnecting: Promise<void> | undefined
 
-  private constructor(
-    options: LinkOptions,
-    self: Self,
-    onUnreachable: (error: StorageError) => void,
-    onEnd: (error: StorageError) => void,
-  ) {
+  private constructor(options: LinkOptions, self: Self, told: DatabaseTold) {
     this.#options = options
     this.#self = self
-    this.#onUnreachable = onUnreachable
-    this.#onEnd = onEnd
+    this.#told = told
   }
 
-  /**
-   * @param onUnreachable told of every try to connect again that fails
-   * @param onEnd told once that nothing is taken any more: declared dead, ahead of the database, or closed
-   * @throws StorageError
-   */
-  static async open(
-    options: LinkOptions,
-    self: Self,
-    onUnreachable: (error: StorageError) => void = () => {},
-    onEnd: (error: StorageError) => void = () => {},
-  ): Promise<PostgresDatabase> {
-    const database = new PostgresDatabase(options, self, onUnreachable, onEnd)
+  /** @throws StorageError */
+  static async open(options: LinkOptions, self: Self, told: DatabaseTold = {}): Promise<PostgresDatabase> {
+    const database = new PostgresDatabase(options, self, told)
     await database.#connect()
     return database
   }
@@ -98,6 +91,11 @@ export class PostgresDatabase {
   /** From now on nothing is taken: this process was declared dead. */
   fence(): void {
     this.#end(fenced(this.#options.place))
+  }
+
+  /** Connects anew: what this server says may be from before, when another one is the primary by now. */
+  giveUp(reason: StorageError): void {
+    if (!this.#away && !this.#ended) void this.#reconnect(reason)
   }
 
   /** Resolves when all that was asked for is done. */
@@ -145,6 +143,11 @@ export class PostgresDatabase {
           return
         }
         if (!error.isOver) return this.#onCut(error, left, batch)
+        if (error.isReadOnly) {
+          const refusal = failureOf(error.error, this.#options.place)
+          for (const { reject } of left) reject(refusal)
+          return this.giveUp(refusal)
+        }
         const wrong = this.#wrong(error, batch, fence.length)
         if (wrong === 'again' && ++tries < MOST_TRIES) continue
         if (wrong === 'again' && left.length > 1) {
@@ -224,7 +227,8 @@ export class PostgresDatabase {
       const rows = await asked()
       this.#answer(pending, results(rows.slice(1)))
     } catch (error) {
-      if (error instanceof StatementError && !error.isOver) return this.#onCut(error, pending, batch)
+      if (error instanceof StatementError && (!error.isOver || error.isReadOnly))
+        return this.#onCut(error, pending, batch)
       for (const { reject } of pending) reject(failureOf(error, this.#options.place))
     }
     // what they gave may be from before
@@ -245,14 +249,17 @@ export class PostgresDatabase {
   async #connectAgain(): Promise<void> {
     const old = this.#link!
     old.destroy()
+    let hasOnlyRead = this.#away?.code === READ_ONLY
     for (let tries = 1; !this.#ended; tries++) {
       try {
         await this.#connect(old)
         this.#away = undefined
+        if (hasOnlyRead) this.#told.onMoved?.()
         return
       } catch (error) {
         this.#away = failureOf(error, this.#options.place)
-        this.#onUnreachable(this.#away)
+        hasOnlyRead ||= this.#away.code === READ_ONLY
+        this.#told.onUnreachable?.(this.#away)
       }
       const isWaitedFor = this.#queue.underWay.length > 0
       await sleep(delayAfter(tries, RECONNECT), undefined, { ref: isWaitedFor, signal: this.#over.signal }).catch(
@@ -282,7 +289,8 @@ export class PostgresDatabase {
     this.#link = link
     if (this.#queue.underWay.length === 0) link.unref()
     void link.lost.then(() => {
-      if (this.#link === link && !this.#ended) void this.#reconnect(failureOf(new Error('connection lost'), place))
+      if (this.#link !== link || this.#ended) return
+      void this.#reconnect(this.#away ?? failureOf(new Error('connection lost'), place))
     })
   }
 
@@ -292,7 +300,7 @@ export class PostgresDatabase {
     this.#ended ??= error
     this.#over.abort()
     this.#queue.refuse(this.#ended)
-    if (isFirst) this.#onEnd(error)
+    if (isFirst) this.#told.onEnd?.(error)
   }
 }
 

@@ -99,13 +99,15 @@ export class PostgresCluster implements ClusterStorage {
     const member = await Member.join(direct, node, leaseMs, this.#listeners, {
       onTaken: ({ sessionIds }) => this.#database?.forget(sessionIds),
       onLost: () => this.#database?.fence(),
+      onReadOnly: (error) => this.#database?.giveUp(error),
     })
     this.#member = member
     try {
       const self = { n: member.n, isOneOfMany: true, runsNoJobs: node.slots === 0 }
-      const database = await PostgresDatabase.open(options, self, this.#onUnreachable, (error) =>
-        member.lose(error.code === 'STORAGE_FORGOTTEN' ? error : undefined),
-      )
+      const database = await PostgresDatabase.open(options, self, {
+        onUnreachable: this.#onUnreachable,
+        onEnd: (error) => member.lose(error.code === 'STORAGE_FORGOTTEN' ? error : undefined),
+      })
       this.#database = database
       return {
         isOneOfMany: true,

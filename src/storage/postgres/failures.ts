@@ -48,6 +48,8 @@ export function urlWithoutPassword(url: string): string {
 
 const decoded = (text: string): string => tried(() => decodeURIComponent(text)) ?? text
 
+export const READ_ONLY = 'POSTGRES_READ_ONLY'
+
 /** What codes of the socket and of PostgreSQL mean to whoever runs the gateway. */
 const MEANINGS: readonly (readonly [RegExp, code: string, meaning: (place: string) => string])[] = [
   [
@@ -80,7 +82,7 @@ const MEANINGS: readonly (readonly [RegExp, code: string, meaning: (place: strin
   ],
   [
     /^25006$/,
-    'POSTGRES_READ_ONLY',
+    READ_ONLY,
     (place) =>
       `${place} only reads: it is a standby, or set to by default_transaction_read_only. Name the primary in the url, or turn that off.`,
   ],

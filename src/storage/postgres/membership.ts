@@ -111,31 +111,43 @@ export class Membership {
     await link?.end()
   }
 
+  /** What is written may go to another server by now: the lock is taken there, too. */
+  follow(): void {
+    // where the server is the same, it has it
+    if (!this.#isOver && !this.#link.isLost) this.#take().catch(() => this.#link.destroy())
+  }
+
   #watch(): void {
     const link = this.#link
     link.unref()
     void link.lost.then(() => {
-      if (!this.#isOver) void this.#takeAgain()
+      if (!this.#isOver && this.#link === link) void this.#takeAgain()
     })
   }
 
   /** Whoever has the row may write, with or without the lock: it is taken again so that others see that somebody has it. */
   async #takeAgain(): Promise<void> {
     this.#link.destroy()
-    for (let tries = 1; !this.#isOver; tries++) {
-      try {
-        const link = await Link.open(this.#options)
-        await link.client.query(KEEP_ALIVE)
-        const [row] = (await link.client.query(LOCK, [this.#options.schema])).rows
-        if (row?.mine && !this.#isOver) {
-          this.#link = link
-          return this.#watch()
-        }
-        await link.end()
-      } catch {
-        // it is not there yet
-      }
-      await sleep(delayAfter(tries, RETRY), undefined, { ref: false })
+    for (let tries = 1; !this.#isOver && this.#link.isLost; tries++) {
+      // it is not there yet
+      await this.#take().catch(() => {})
+      if (this.#link.isLost) await sleep(delayAfter(tries, RETRY), undefined, { ref: false })
+    }
+  }
+
+  async #take(): Promise<void> {
+    const link = await Link.open(this.#options)
+    try {
+      await link.client.query(KEEP_ALIVE)
+      const [row] = (await link.client.query(LOCK, [this.#options.schema])).rows
+      if (!row?.mine || this.#isOver) return await link.end()
+      const before = this.#link
+      this.#link = link
+      this.#watch()
+      before.destroy()
+    } catch (error) {
+      link.destroy()
+      throw error
     }
   }
 }

@@ -3,8 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { startLongTimer } from '../../lib/clock.js'
 import type { Listeners } from '../../lib/listeners.js'
 import type { ClusterEvents, ClusterNode, NodeAnnouncement, Taken } from '../cluster.js'
+import type { StorageError } from '../storage.js'
 import { enter } from './entering.js'
-import { failureOf } from './failures.js'
+import { failureOf, READ_ONLY } from './failures.js'
 import { Lease } from './lease.js'
 import { Link, type LinkOptions } from './link.js'
 import { isGone, type Neighbour, neighboursAsked, shareLock, takeSharedLock } from './membership.js'
@@ -44,7 +45,7 @@ export class Member {
   /** What the server's clock said then. */
   #lastServerMs = Number.POSITIVE_INFINITY
   /** Why the last beat failed. */
-  #failure: Error | undefined
+  #failure: StorageError | undefined
   /** Members, living or not, of the last beat. */
   #seen: ReadonlySet<number> = new Set()
   /** A member has gone, or has left something to nobody, since this one last looked for what nobody has. */
@@ -288,7 +289,9 @@ export class Member {
       this.#onBeat(since, neighbours as unknown as Neighbour[])
       return true
     } catch (error) {
-      this.#failure = failureOf(error instanceof StatementError ? error.error : error, this.#options.place)
+      const failure = failureOf(error instanceof StatementError ? error.error : error, this.#options.place)
+      if (failure.code === READ_ONLY && this.#failure?.code !== READ_ONLY) this.#told.onReadOnly(failure)
+      this.#failure = failure
       // it was cut, or is not there yet: the next one connects again
       this.#link?.destroy()
       return false

@@ -31,6 +31,11 @@ export class StatementError extends Error {
   get isDeadlock(): boolean {
     return this.error.code === '40P01'
   }
+
+  /** The server takes no writes: it is a standby, or has been the primary. */
+  get isReadOnly(): boolean {
+    return this.error.code === '25006'
+  }
 }
 
 interface Column {

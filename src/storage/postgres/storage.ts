@@ -104,7 +104,10 @@ async function openDatabase(
   const membership = await Membership.join(directOptions(options))
   try {
     const self = { n: membership.n, isOneOfMany: false }
-    const database = await PostgresDatabase.open(linkOptions(options), self, onUnreachable)
+    const database = await PostgresDatabase.open(linkOptions(options), self, {
+      onUnreachable,
+      onMoved: () => membership.follow(),
+    })
     return {
       call: database.call,
       atTurnsEnd: database.atTurnsEnd,

@@ -1,5 +1,6 @@
 import { tried } from '../../lib/tried.js'
 import type { Taken } from '../cluster.js'
+import type { StorageError } from '../storage.js'
 import { AS_LOGIN, Link, type LinkOptions } from './link.js'
 import type { Neighbour } from './membership.js'
 import { type Row, StatementError } from './pipeline.js'
@@ -37,6 +38,8 @@ const ALL_TOLD = `DELETE FROM @takeovers WHERE taker = $1 OR NOT EXISTS (SELECT 
 export interface MemberTold {
   onTaken(taken: Taken): void
   onLost(): void
+  /** The server that it beats at takes no writes any more. */
+  onReadOnly(error: StorageError): void
 }
 
 /** Null: what nobody has. */
