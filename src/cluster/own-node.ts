@@ -63,6 +63,14 @@ export class OwnNode implements Cluster {
     this.#url = options.url
     this.#takingUp = this.#started.promise
     storage.on('nodes', () => this.#onNodes())
+    storage.on('untaken', ({ reason }) => {
+      if (reason)
+        parts.logger.warn(
+          { err: reason },
+          'what a node had that is gone cannot be taken over; it is tried with each beat',
+        )
+      else parts.logger.warn({}, 'what a node had that is gone can be taken over again')
+    })
   }
 
   get self() {

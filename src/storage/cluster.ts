@@ -93,6 +93,8 @@ export type ClusterEvents = {
   lost: { reason?: Error }
   /** While nobody listens to it, nobody is taken over from. */
   taken: Taken
+  /** From now on what nodes had that are gone cannot be taken over, which is tried again; without a `reason` it can be again. */
+  untaken: { reason?: Error }
   /** Somewhere, jobs may have become claimable, or a slot free. */
   work: Record<string, never>
   /** A node came or went. */

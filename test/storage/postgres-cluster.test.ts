@@ -42,14 +42,10 @@ if (hasPostgres()) {
       const { storage } = await world.node('a', LONG_MS)
       let late = 0
       const options = { url: server.url(), place: 'here', schema: world.schema, namedStatements: true }
-      const takeOver = new TakeOver(
-        options,
-        storage.cluster.n,
-        LONG_MS,
-        true,
-        () => {},
-        () => void late++,
-      )
+      const takeOver = new TakeOver(options, storage.cluster.n, LONG_MS, true, {
+        ...{ taken() {}, untaken() {} },
+        late: () => void late++,
+      })
       t.teardown(() => takeOver.close())
       takeOver.begin([], true, false)
       await takeOver.left()

@@ -89,8 +89,11 @@ export class Member {
       if (taken.from && this.#link) void this.#nudges.tell(this.#link, 'nodes')
       listeners.emit('taken', taken)
     }
-    const onLate = () => this.#beatNow()
-    this.#takeOver = new TakeOver({ ...options, connectTimeoutMs: leaseMs }, n, leaseMs, runsJobs, onTaken, onLate)
+    this.#takeOver = new TakeOver({ ...options, connectTimeoutMs: leaseMs }, n, leaseMs, runsJobs, {
+      taken: onTaken,
+      untaken: (reason) => listeners.emit('untaken', reason ? { reason } : {}),
+      late: () => this.#beatNow(),
+    })
     this.#use(link)
   }
 

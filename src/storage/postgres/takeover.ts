@@ -1,6 +1,7 @@
 import { tried } from '../../lib/tried.js'
 import type { Taken } from '../cluster.js'
 import type { StorageError } from '../storage.js'
+import { failureOf } from './failures.js'
 import { AS_LOGIN, Link, type LinkOptions } from './link.js'
 import type { Neighbour } from './membership.js'
 import { type Row, StatementError } from './pipeline.js'
@@ -42,6 +43,14 @@ export interface MemberTold {
   onReadOnly(error: StorageError): void
 }
 
+export interface TakeOverEvents {
+  taken(taken: Taken): void
+  /** It fails from now on, or no more. */
+  untaken(reason: StorageError | undefined): void
+  /** It has done what it was at, and is to be begun again. */
+  late(): void
+}
+
 /** Null: what nobody has. */
 type Victim = Pick<Neighbour, 'n'> | null
 /** The same, where it is told of what was taken. */
@@ -53,7 +62,7 @@ export class TakeOver {
   readonly #me: number
   readonly #leaseMs: number
   readonly #runsJobs: boolean
-  readonly #onTaken: (taken: Taken) => void
+  readonly #on: TakeOverEvents
   readonly #told = new Set<number>()
   #underWay: Promise<void> | undefined
   /** Nobody may have something by now. */
@@ -63,26 +72,16 @@ export class TakeOver {
   #isOver = false
   /** It was to begin while it was at it, and may have looked before that was so. */
   #isLate = false
-  readonly #onLate: () => void
+  /** The last try did. */
+  #fails = false
 
-  /**
-   * @param runsJobs it goes on with them, too; else it leaves them to others
-   * @param onLate it has done what it was at, and is to be begun again
-   */
-  constructor(
-    options: LinkOptions,
-    me: number,
-    leaseMs: number,
-    runsJobs: boolean,
-    onTaken: (taken: Taken) => void,
-    onLate: () => void,
-  ) {
+  /** @param runsJobs it goes on with them, too; else it leaves them to others */
+  constructor(options: LinkOptions, me: number, leaseMs: number, runsJobs: boolean, on: TakeOverEvents) {
     this.#options = options
-    this.#onLate = onLate
+    this.#on = on
     this.#me = me
     this.#runsJobs = runsJobs
     this.#leaseMs = leaseMs
-    this.#onTaken = onTaken
   }
 
   /** Of what nobody has, and of nodes that are known to be gone: at the start, when nobody is to be told of it. */
@@ -100,7 +99,7 @@ export class TakeOver {
   }
 
   /**
-   * While it is at it, `onLate` is called as soon as that is done. What fails is tried again with the next beat.
+   * While it is at it, `late` is called as soon as that is done. What fails is tried again with the next beat.
    * @param mayBeLeft some of what others had may be nobody's: a session whose home is another node, jobs of a node that runs none, what has a
    * profile that its taker has not
    * @param isForOthers what nobody has is, for now: sessions go to one node with the jobs that they are of
@@ -108,7 +107,11 @@ export class TakeOver {
   begin(victims: readonly Victim[], mayBeLeft: boolean, isForOthers: boolean): void {
     if (mayBeLeft) this.#isToLook = true
     const looks = this.#isToLook && !isForOthers
-    if (victims.length === 0 && !this.#isUnsure && !looks) return
+    if (victims.length === 0 && !this.#isUnsure && !looks) {
+      // another one may have it by now
+      this.#onWorks()
+      return
+    }
     this.#isLate = this.#underWay !== undefined
     void this.#run(async () => [...victims, ...(looks ? [null] : [])])
   }
@@ -129,7 +132,7 @@ export class TakeOver {
       this.#underWay = undefined
       if (!this.#isLate) return
       this.#isLate = false
-      this.#onLate()
+      this.#on.late()
     })
     return this.#underWay
   }
@@ -139,19 +142,30 @@ export class TakeOver {
     try {
       link = await Link.open(this.#options)
       if (this.#isUnsure) await this.#tell(link)
+      let took = false
       for (const victim of await find(link)) {
         if (this.#isOver) return
         if (victim === null) this.#isToLook = false
         this.#isUnsure = true
         if ((await this.#take(link, victim, false)) !== null) await this.#tell(link)
         this.#isUnsure = false
+        took = true
       }
-    } catch {
+      if (took) this.#onWorks()
+    } catch (error) {
       // with the next beat
       this.#isToLook = true
+      if (!this.#fails && !this.#isOver)
+        this.#on.untaken(failureOf(error instanceof StatementError ? error.error : error, this.#options.place))
+      this.#fails = true
     } finally {
       await link?.end()
     }
+  }
+
+  #onWorks(): void {
+    if (this.#fails) this.#on.untaken(undefined)
+    this.#fails = false
   }
 
   /** Before it is told as taken, however often the connection is lost in between: whoever is told reads what is this one's. */
@@ -197,7 +211,7 @@ export class TakeOver {
       const taken = takenOf(victim, row)
       const isNew = !this.#told.has(victim) && !(victim === NOBODY && isNothing(taken))
       if (isNew) await this.#leaveParted(link, taken.jobIds)
-      if (isNew && !this.#isOver) this.#onTaken(this.#runsJobs ? taken : { ...taken, jobIds: [] })
+      if (isNew && !this.#isOver) this.#on.taken(this.#runsJobs ? taken : { ...taken, jobIds: [] })
       this.#told.add(victim)
       await link.run([statement(TOLD, this.#me, victim)])
       // nobody may have something again

@@ -1,0 +1,50 @@
+import pg from 'pg'
+import t from 'tap'
+import { silentLogger } from '../../src/lib/logger.js'
+import { until } from '../fixtures/build.js'
+import { clusterOf } from '../fixtures/cluster.js'
+import { hasPostgres, postgres } from '../storage/postgres-world.js'
+
+const LEASE_MS = 2_000
+
+if (hasPostgres())
+  t.test(
+    'a takeover for which the database has no connection left is in the log, once, and so is its end',
+    async (t) => {
+      const server = await postgres()
+      const told: string[] = []
+      const note = (fields: { err?: Error; node?: string }, message: string) => {
+        if (/gone|had/.test(message))
+          told.push(`${message}${fields.err ? `: ${(fields.err as Error & { code: string }).code}` : ''}`)
+      }
+      const logger = { ...silentLogger, info: note, warn: note }
+      const { nodes } = await clusterOf(t, ['a', 'b'], { logger, leaseMs: LEASE_MS })
+      const crowd: pg.Client[] = []
+      const leave = () => Promise.all(crowd.splice(0).map((client) => client.end()))
+      t.teardown(leave)
+      nodes[1].cutOff()
+      for (;;) {
+        const client = new pg.Client({ connectionString: server.url() })
+        client.on('error', () => {})
+        const failed = await client.connect().then(
+          () => undefined,
+          (error) => error,
+        )
+        if (failed) {
+          if (told.length > 0) break
+          continue
+        }
+        crowd.push(client)
+      }
+      let beats = 0
+      nodes[0].storage.cluster!.on('beat', () => void beats++)
+      await until(() => beats > 5, 'that it was tried a few times')
+      t.same(told, ['what a node had that is gone cannot be taken over; it is tried with each beat: POSTGRES_BUSY'])
+      await leave()
+      await until(() => told.length > 2, 'that it was taken over')
+      t.same(told.slice(1).sort(), [
+        'this node goes on with what another one had',
+        'what a node had that is gone can be taken over again',
+      ])
+    },
+  )
