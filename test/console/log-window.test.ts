@@ -134,6 +134,30 @@ t.test('what happens is shown at the end alone, and nothing that happens while a
   t.equal(window.append(log.slice(-2)), false, 'nothing comes twice')
 })
 
+t.test('the end of a log that goes on with every page that is read is reached', async (t) => {
+  const log = logOf(3_000)
+  const { read } = gatewayOf(log)
+  let spoken = 0
+  const window: LogWindow = new LogWindow(async (query) => {
+    const page = await read(query)
+    // after the page was made, before it came
+    const event = { ...log[0]!, seq: log.length + 1 }
+    log.push(event)
+    window.append([event])
+    spoken++
+    return page
+  })
+  await window.openAt(1_000)
+  await window.openEnd(log.length)
+  t.ok(window.atEnd)
+  t.ok(spoken > 2)
+  const seqs = seqsOf(window)
+  t.strictSame(
+    seqs,
+    log.slice(-seqs.length).map(({ seq }) => seq),
+  )
+})
+
 t.test('a log that does not reach back says so, and another log is another one', async (t) => {
   const { read } = gatewayOf(logOf(5_000), { oldest: 4_800 })
   const window = new LogWindow(read)

@@ -25,6 +25,8 @@ const MAX_PAGE = 1000
 const MIN_EVENTS = 12
 /** A step that finds fewer goes on: much of the range was typing that is not kept. */
 const ENOUGH = 30
+/** As often it goes on to an end that goes on itself. */
+const MAX_STEPS = 10
 
 /**
  * The part of a session's log that is looked at: everything between two places in it, and nothing else, however long it is. It moves by
@@ -43,6 +45,8 @@ export class LogWindow {
   #told = 0
   #epoch: string | undefined
   #busy: Promise<unknown> | undefined
+  /** What has happened since a page was asked for; undefined: too much to be held. */
+  #heard: SessionEvent[] | undefined = []
   /** Nothing comes before it. */
   atStart = false
   /** Nothing comes after it, but what happens from now on. */
@@ -78,15 +82,7 @@ export class LogWindow {
 
   /** Begins anew at the end of the log. @param lastSeq of the session, as far as is known */
   openEnd(lastSeq: number): Promise<void> {
-    return this.#once(() =>
-      this.#anew(lastSeq, async () => {
-        await this.#stepBack()
-        // what was read may have told that nothing follows
-        this.atEnd = this.#events.length > 0 && Math.max(this.#told, this.#head) <= this.#through
-        if (this.atEnd) this.#through = Math.max(this.#told, this.#events.at(-1)!.seq)
-        else await this.#stepOn()
-      }),
-    )
+    return this.#once(() => this.#toEnd(lastSeq))
   }
 
   /** Begins anew around an event. */
@@ -123,17 +119,18 @@ export class LogWindow {
     const last = events.at(-1)
     if (!last) return false
     this.#head = Math.max(this.#head, last.seq)
-    if (!this.atEnd) return false
-    const fresh = events.filter(({ seq }) => seq > this.#through)
-    if (fresh.length === 0) return false
+    if (!this.atEnd) {
+      if (this.#busy) this.#hear(events)
+      return false
+    }
+    if (last.seq <= this.#through) return false
     // a step that takes long holds no more than another: what comes meanwhile is read after it
     if (this.#busy) this.#weigh()
     if (this.#busy && this.isFull) {
       this.atEnd = false
       return false
     }
-    this.#events.push(...fresh)
-    this.#through = last.seq
+    const fresh = this.#take(events)
     // well below the limit, so that not all is folded anew with the next; a step that is on its way goes on from where the window begins
     if (!this.#busy && this.#trim('head', 0.75)) this.#refold()
     else this.#transcript = foldTranscript(fresh, this.#transcript)
@@ -150,6 +147,16 @@ export class LogWindow {
     } finally {
       if (this.#busy === busy) this.#busy = undefined
     }
+  }
+
+  #toEnd(lastSeq: number): Promise<void> {
+    return this.#anew(lastSeq, async () => {
+      await this.#stepBack()
+      // what was read may have told that nothing follows
+      this.atEnd = this.#events.length > 0 && Math.max(this.#told, this.#head) <= this.#through
+      if (this.atEnd) this.#through = Math.max(this.#told, this.#events.at(-1)!.seq)
+      for (let steps = 0; !this.atEnd && steps < MAX_STEPS; steps++) await this.#stepOn()
+    })
   }
 
   #around(seq: number): Promise<void> {
@@ -239,14 +246,34 @@ export class LogWindow {
   }
 
   async #stepOn(): Promise<void> {
+    const head = this.#head
+    this.#heard = []
     const page = await this.#page(this.#through, this.#limits.step)
     this.#events.push(...page.events.filter(({ seq }) => seq > this.#through))
     const isLast = page.events.length === 0 || page.nextAfterSeq >= page.lastSeq
     this.#through = isLast ? Math.max(page.lastSeq, this.#events.at(-1)?.seq ?? 0) : page.nextAfterSeq
-    // what happened while the page was on its way is read with the next
+    // what happened while the page was on its way comes after it, or is read with the next
+    if (isLast && this.#through >= head) this.#take(this.#heard ?? [])
+    this.#heard = []
     this.atEnd = isLast && this.#through >= this.#head
     if (this.#trim('head')) this.atStart = false
     this.#refold()
+  }
+
+  /** What happens while a page is on its way. */
+  #hear(events: readonly SessionEvent[]): void {
+    this.#heard?.push(...events)
+    const { step, maxChars } = this.#limits
+    const chars = this.#heard?.reduce((sum, event) => sum + this.#weightOf(event), 0) ?? 0
+    if ((this.#heard?.length ?? 0) > step || chars > maxChars / 4) this.#heard = undefined
+  }
+
+  /** Takes what comes after what is in it. @returns what was not in it */
+  #take(events: readonly SessionEvent[]): readonly SessionEvent[] {
+    const fresh = events.filter(({ seq }) => seq > this.#through)
+    this.#events.push(...fresh)
+    this.#through = fresh.at(-1)?.seq ?? this.#through
+    return fresh
   }
 
   async #page(afterSeq: number, limit: number): Promise<LogPage> {
