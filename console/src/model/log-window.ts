@@ -79,10 +79,21 @@ export class LogWindow {
   get epoch(): string | undefined {
     return this.#epoch
   }
+  /** A step or a move is under way. */
+  get isBusy(): boolean {
+    return this.#busy !== undefined
+  }
 
   /** Begins anew at the end of the log. @param lastSeq of the session, as far as is known */
   openEnd(lastSeq: number): Promise<void> {
     return this.#once(() => this.#toEnd(lastSeq))
+  }
+
+  /** As `openEnd`, unless it is there once what is under way is done. */
+  reachEnd(lastSeq: number): Promise<void> {
+    return this.#once(async () => {
+      if (!this.atEnd) await this.#toEnd(lastSeq)
+    })
   }
 
   /** Begins anew around an event. */

@@ -31,10 +31,7 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
   const scroller = useRef<HTMLDivElement>(null)
   const isFollowing = useSignal(seq === undefined)
   const isFinding = useSignal(false)
-  const marked = useSignal(seq)
-  /** How often somebody has said where to be: of two, the later one is meant, whichever comes there last. */
-  const moves = useRef(0)
-  /** Something was to be fetched while much was still to be drawn. */
+  /** Something was to be fetched while much was still to be drawn, or something else was fetched. */
   const isRefused = useRef(false)
 
   useEffect(() => {
@@ -48,84 +45,80 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
   }, [who, isThere])
 
   // the address names a line: another one of the same session moves the window
-  const goTo = (place: number): void => {
-    moves.current++
-    isFollowing.value = false
-    marked.value = place
-    void state.to(place)
-  }
   const address = useRef(seq)
   const isLoaded = state.isLoaded.value
   useEffect(() => {
     if (!isLoaded || seq === address.current) return
     address.current = seq
-    if (seq !== undefined) goTo(seq)
+    if (seq !== undefined) void state.to(seq)
   }, [seq, isLoaded])
 
   const { transcript, atStart, atEnd, isCut, isFull } = state.view.value
   const { rows, streaming, nested } = useMemo(() => rowsOf(transcript), [transcript])
-  const goal = marked.value
-  const isReached = goal !== undefined && state.reaches(goal)
+  const wanted = state.wanted.value
+  const isReached = wanted !== undefined && state.reaches(wanted)
   // the log says first which of them it has
   const outgoing = state.outgoing.value.filter(({ error }) => state.isLoaded.value || error !== UNSURE)
-  const { drawn, isWhole, isNearlyWhole, atFirst } = useDrawn(rows, isFollowing.value ? undefined : goal)
+  const { drawn, isWhole, isNearlyWhole, atFirst } = useDrawn(rows, typeof wanted === 'number' ? wanted : undefined)
 
+  const end = useEnd(
+    scroller,
+    () => isFollowing.value && state.view.value.atEnd,
+    () => {
+      // whoever sees the line goes where they like, though not all around it is drawn
+      const { value } = state.wanted
+      if (value !== undefined && state.reaches(value)) state.arrive()
+    },
+  )
   useLayoutEffect(() => {
     const element = scroller.current
     if (!element || !state.isLoaded.value) return
-    if (goal !== undefined && !isFollowing.value) {
+    if (typeof wanted === 'number') {
+      isFollowing.value = false
       // its part of the log is on its way
-      if (!isReached) return
-      const line = lineAt(element, goal)
-      if (line) {
-        unfold(line)
-        line.scrollIntoView({ block: line.offsetHeight > element.clientHeight ? 'start' : 'center' })
-        line.focus({ preventScroll: true })
-        // what is drawn above it later would move it
-        if (isWhole) marked.value = undefined
-      }
-    } else if (isFollowing.value && atEnd) element.scrollTop = element.scrollHeight
+      const line = isReached ? lineAt(element, wanted) : undefined
+      if (!line) return
+      unfold(line)
+      line.scrollIntoView({ block: line.offsetHeight > element.clientHeight ? 'start' : 'center' })
+      line.focus({ preventScroll: true })
+      // what is drawn above it later would move it
+      if (!isWhole) return
+      state.arrive()
+      onScroll()
+      return
+    }
+    if (isReached) {
+      isFollowing.value = true
+      end.hold()
+      state.arrive()
+    }
+    if (isFollowing.value && atEnd) element.scrollTop = element.scrollHeight
   })
-
-  const end = useEnd(scroller, () => isFollowing.value && state.view.value.atEnd)
 
   const onScroll = (): void => {
     const element = scroller.current
     if (!element) return
     const { scrollTop, scrollHeight, clientHeight } = element
     const below = scrollHeight - scrollTop - clientHeight
-    isFollowing.value = atEnd && below < NEAR_PX
+    // whoever is on their way elsewhere does not stay here
+    if (state.wanted.value === undefined) isFollowing.value = atEnd && below < NEAR_PX
+    const canFetch = isNearlyWhole && !state.isBusy
     if (scrollTop < FETCH_PX && !atStart) {
       // the browser keeps the place when something comes above, but not at the very top
       if (scrollTop === 0) element.scrollTop = 1
-      if (isNearlyWhole) void state.earlier()
+      if (canFetch) void state.earlier()
       else isRefused.current = true
     } else if (below < FETCH_PX && !atEnd) {
-      if (isNearlyWhole) void state.later()
+      if (canFetch) void state.later()
       else isRefused.current = true
     }
   }
-  // whoever scrolled while it was drawn need not scroll again
+  // whoever scrolled meanwhile need not scroll again
   useEffect(() => {
-    if (!isNearlyWhole || !isRefused.current) return
+    if (!isNearlyWhole || !isRefused.current || state.isBusy) return
     isRefused.current = false
     onScroll()
   })
-  const toEnd = async (): Promise<void> => {
-    const move = ++moves.current
-    await state.toEnd()
-    if (move !== moves.current) return
-    isFollowing.value = true
-    marked.value = undefined
-    end.hold()
-  }
-  const toStart = async (): Promise<void> => {
-    const move = ++moves.current
-    isFollowing.value = false
-    await state.toStart()
-    if (move === moves.current) marked.value = rowsOf(state.view.value.transcript).rows[0]?.seq
-  }
-
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent): void => {
       if (!(event.metaKey || event.ctrlKey) || event.key !== 'f' || event.shiftKey) return
@@ -156,14 +149,14 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
         onFind={() => {
           isFinding.value = !isFinding.value
         }}
-        onBegin={toStart}
+        onBegin={state.toStart}
       />
       <ConnectionBar link={state.link.value} />
       <WaitedFor state={state} />
       {isFinding.value && (
         <Find
           state={state}
-          onGo={goTo}
+          onGo={(place) => void state.to(place)}
           onClose={() => {
             isFinding.value = false
           }}
@@ -206,13 +199,13 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
       </div>
       {!(isFollowing.value && atEnd) && state.isLoaded.value && (
         <div class="to-live">
-          <button type="button" onClick={() => void toEnd()}>
+          <button type="button" onClick={() => void state.toEnd()}>
             <Icon name="down" />
             {state.unseen.value > 0 ? says.newer(state.unseen.value) : says.toLive}
           </button>
         </div>
       )}
-      <Composer state={state} isRemoved={isGone} onSent={() => void toEnd()} />
+      <Composer state={state} isRemoved={isGone} onSent={() => void state.toEnd()} />
     </section>
   )
 }
@@ -221,9 +214,9 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
 const isNotThere = (error: unknown): boolean =>
   error instanceof GatewayError && error.code === 'SG_ERR_SESSION_NOT_FOUND'
 
-/** The line that an event is in: the last that began at it or before. */
+/** The line that an event is in: the last that began at it or before. Before the first there is none. */
 function lineAt(element: HTMLElement, seq: number): HTMLElement | undefined {
-  let found: HTMLElement | undefined
+  let found = element.querySelector<HTMLElement>('[data-seq]') ?? undefined
   let foundSeq = -1
   // what a helper said stands under its call, before what was said meanwhile
   for (const line of element.querySelectorAll<HTMLElement>('[data-seq]')) {

@@ -5,9 +5,14 @@ import { useEffect, useMemo } from 'preact/hooks'
  * Stays at the end while what is above it comes to its height: lines do once they are near the screen. Once somebody scrolls, presses or types
  * in it, what grows is what they have opened, and stays where it is.
  *
+ * @param onTouch is called when somebody does
  * @returns `hold` begins anew
  */
-export function useEnd(scroller: RefObject<HTMLElement | null>, isAtEnd: () => boolean): { hold: () => void } {
+export function useEnd(
+  scroller: RefObject<HTMLElement | null>,
+  isAtEnd: () => boolean,
+  onTouch: () => void,
+): { hold: () => void } {
   const held = useMemo(() => ({ is: true }), [])
   useEffect(() => {
     const element = scroller.current
@@ -15,6 +20,7 @@ export function useEnd(scroller: RefObject<HTMLElement | null>, isAtEnd: () => b
     if (!element || !lines) return
     const release = (): void => {
       held.is = false
+      onTouch()
     }
     const grown = new ResizeObserver(() => {
       if (held.is && isAtEnd()) element.scrollTop = element.scrollHeight

@@ -48,9 +48,10 @@ function outgoingOf(id: string): Signal<readonly Outgoing[]> {
   return found
 }
 
-type LogPart = Pick<LogWindow, 'transcript' | 'after' | 'through' | 'atStart' | 'atEnd' | 'isCut' | 'isFull'>
+type LogPart = Pick<LogWindow, 'transcript' | 'epoch' | 'after' | 'through' | 'atStart' | 'atEnd' | 'isCut' | 'isFull'>
 const NOTHING: LogPart = {
   transcript: emptyTranscript,
+  epoch: undefined,
   after: 0,
   through: 0,
   atStart: false,
@@ -58,6 +59,9 @@ const NOTHING: LogPart = {
   isCut: false,
   isFull: false,
 }
+
+/** The line of an event, or the end. */
+type Place = number | 'end'
 
 /** What the beginning of a log says of the whole session. */
 const HEAD_EVENTS = 50
@@ -79,6 +83,8 @@ export class TranscriptState {
   readonly session = signal<SessionInfo | undefined>(undefined)
   /** What is shown of the log. */
   readonly view = signal<LogPart>(NOTHING)
+  /** Where somebody has asked to be, for as long as they are not there. */
+  readonly wanted = signal<Place | undefined>(undefined)
   /** What is true now, wherever the window is: without items. */
   readonly now = signal<Transcript>(emptyTranscript)
   readonly isLoaded = signal(false)
@@ -112,7 +118,8 @@ export class TranscriptState {
 
   /** @param seq to begin at; undefined: at the end */
   async open(seq: number | undefined): Promise<void> {
-    await this.#attempt(async () => {
+    this.wanted.value = seq ?? 'end'
+    const error = await this.#attempt(async () => {
       const session = await client.sessions.get(this.id, { signal: this.#aborter.signal })
       this.session.value = session
       keepSession(session)
@@ -134,6 +141,7 @@ export class TranscriptState {
       void this.#follow()
       void this.#learn()
     })
+    if (error !== undefined) this.wanted.value = undefined
   }
 
   /** Goes on where a sign-in that ended, or a gateway that was away, has stopped it. */
@@ -161,13 +169,14 @@ export class TranscriptState {
 
   readonly earlier = (): Promise<void> => this.#step(() => this.#window.earlier())
   readonly later = (): Promise<void> => this.#step(() => this.#window.later())
-  readonly toEnd = (): Promise<void> =>
-    this.#move(async () => {
-      if (!this.#window.atEnd) await this.#window.openEnd(this.#lastSeq)
-    })
-  readonly toStart = (): Promise<void> => this.#move(() => this.#window.openAt(0))
+  /** What scrolling asks for meanwhile is not done. */
+  get isBusy(): boolean {
+    return this.#window.isBusy
+  }
+  readonly toEnd = (): Promise<void> => this.#move('end', () => this.#window.reachEnd(this.#lastSeq))
+  readonly toStart = (): Promise<void> => this.#move(0, () => this.#window.openAt(0))
   /** Moves to an event, if it is not in the window. */
-  readonly to = (seq: number): Promise<void> => this.#move(() => this.#window.reach(this.#within(seq)))
+  readonly to = (seq: number): Promise<void> => this.#move(seq, () => this.#window.reach(this.#within(seq)))
 
   /** An address may name a place that the log has not come to. */
   #within(seq: number): number {
@@ -175,9 +184,15 @@ export class TranscriptState {
   }
 
   /** Whether what is shown has a line, or would have it if there were one, and is not about to be left. */
-  reaches(seq: number): boolean {
+  reaches(place: Place): boolean {
     const { after, through, atStart, atEnd } = this.view.value
-    return this.#moves.value === 0 && (seq > through ? atEnd : seq > after || atStart)
+    if (this.#moves.value > 0) return false
+    return place === 'end' || place > through ? atEnd : place > after || atStart
+  }
+
+  /** Somebody is where they asked to be. */
+  arrive(): void {
+    this.wanted.value = undefined
   }
 
   async send(text: string, whenBusy: 'enqueue' | 'interrupt' = 'enqueue'): Promise<void> {
@@ -219,14 +234,12 @@ export class TranscriptState {
     }
   }
 
-  async #move(act: () => Promise<unknown>): Promise<void> {
-    this.#moves.value++
+  async #move(wanted: Place | undefined, act: () => Promise<unknown>): Promise<void> {
+    this.wanted.value = wanted
     const error = await this.#attempt(() => this.#moved(act))
-    batch(() => {
-      this.#moves.value--
-      this.#show()
-    })
-    if (error !== undefined) this.#failed = { error, again: () => this.#move(act), isStep: false }
+    if (error === undefined) return
+    this.wanted.value = undefined
+    this.#failed = { error, again: () => this.#move(wanted, act), isStep: false }
   }
 
   /** What scrolling asks for: the failure of anything else stays said, and can be tried again. */
@@ -238,7 +251,7 @@ export class TranscriptState {
       return attempts === this.#attempts && (error === undefined || isOfStep)
     }
     try {
-      if ((await this.#moved(step)) && isOurs()) this.error.value = undefined
+      if ((await this.#stepped(step)) && isOurs()) this.error.value = undefined
     } catch (error) {
       if (this.#aborter.signal.aborted || !isOurs()) return
       this.#failed = { error, again: () => this.#step(step), isStep: true }
@@ -246,21 +259,43 @@ export class TranscriptState {
     }
   }
 
-  async #moved<T>(act: () => Promise<T>): Promise<T | undefined> {
-    const moved = await act().catch((error: unknown) => {
+  async #stepped(step: () => Promise<boolean>): Promise<boolean> {
+    try {
+      const isStep = await step()
+      this.#show()
+      return isStep
+    } catch (error) {
       if (!(error instanceof LogChanged)) throw error
-      return this.#window.openEnd(this.#lastSeq).then(() => undefined)
-    })
-    this.#show()
-    return moved
+      await this.#moved(() => this.#window.openEnd(this.#lastSeq))
+      return false
+    }
+  }
+
+  /** Takes the window elsewhere, and shows it once it is there, or where it was. */
+  async #moved(act: () => Promise<unknown>): Promise<void> {
+    this.#moves.value++
+    try {
+      await act().catch((error: unknown) => {
+        if (!(error instanceof LogChanged)) throw error
+        return this.#window.openEnd(this.#lastSeq)
+      })
+    } finally {
+      batch(() => {
+        this.#moves.value--
+        this.#show()
+        const wanted = this.wanted.value
+        // of a log that has become another one, or of one that runs away
+        if (wanted !== undefined && this.#moves.value === 0 && !this.reaches(wanted)) this.wanted.value = undefined
+      })
+    }
   }
 
   #show(): void {
     // of a window that is half way nothing is
     if (this.#moves.value > 0) return
-    const { transcript, after, through, atStart, atEnd, isCut, isFull } = this.#window
+    const { transcript, epoch, after, through, atStart, atEnd, isCut, isFull } = this.#window
     batch(() => {
-      this.view.value = { transcript, after, through, atStart, atEnd, isCut, isFull }
+      this.view.value = { transcript, epoch, after, through, atStart, atEnd, isCut, isFull }
       if (atEnd) this.unseen.value = 0
       this.#taken(this.#window.events)
     })
@@ -276,7 +311,7 @@ export class TranscriptState {
 
   /** From where `now` is: the window may have read what has happened since, of which only events tell. */
   async #follow(): Promise<void> {
-    const { epoch } = this.#window
+    const { epoch } = this.view.value
     const attachment = this.handle.attach({
       afterSeq: this.now.value.lastSeq,
       ...(epoch !== undefined && { epoch }),
@@ -326,9 +361,13 @@ export class TranscriptState {
       }
       if (gap) {
         this.#link.onGap()
-        void this.#move(() => this.#window.openEnd(this.#lastSeq))
+        const wanted = this.wanted.value
+        // whoever is on their way goes on
+        void this.#move(wanted, () =>
+          typeof wanted === 'number' ? this.#window.openAt(this.#within(wanted)) : this.#window.openEnd(this.#lastSeq),
+        )
       } else if (this.#window.append(events)) this.#show()
-      else this.unseen.value += events.filter(({ type }) => type !== 'stream_delta').length
+      else if (!this.#window.atEnd) this.unseen.value += events.filter(({ type }) => type !== 'stream_delta').length
       this.#taken(events)
     })
   }
@@ -341,7 +380,7 @@ export class TranscriptState {
       const path = `/sessions/${encodeURIComponent(this.id)}/events`
       const page = await request<LogPage>('GET', path, { query, signal: this.#aborter.signal })
       const { init, capabilities } = foldTranscript(page.events)
-      const { context, plan } = this.#window.transcript
+      const { context, plan } = this.view.value.transcript
       const now = this.now.value
       this.now.value = {
         ...now,
