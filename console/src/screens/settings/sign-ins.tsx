@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { request } from '../../api.js'
 import { browserOf } from '../../model/browser.js'
 import { Failure } from '../../parts/notice.js'
@@ -35,9 +35,13 @@ export function SignIns() {
       failed.value = again
     }
   }
+  /** How often they were read: an answer from before says nothing of what was ended since. */
+  const reads = useRef(0)
   const read = (): Promise<void> =>
     attempt(async () => {
-      all.value = await request<SignIn[]>('GET', '/console/sessions')
+      const mine = ++reads.current
+      const listed = await request<SignIn[]>('GET', '/console/sessions')
+      if (mine === reads.current) all.value = listed
     })
   useEffect(() => void read(), [])
   const end = async (signIn: SignIn): Promise<void> => {
