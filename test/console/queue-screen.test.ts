@@ -101,6 +101,7 @@ t.test('a profile that the gateway refuses says why at the field', { skip: skipW
 
   await page.getByRole('button', { name: 'Edit…' }).click()
   await dialog.getByLabel('Description').fill('Writes the manual')
+  await dialog.getByLabel('Provider', { exact: true }).fill('demo')
   await dialog.getByLabel('Address').fill('')
   await dialog.getByRole('button', { name: 'Save' }).click()
   await page.getByText('Writes the manual').waitFor()
