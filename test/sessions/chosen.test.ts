@@ -140,7 +140,7 @@ for (const isBuilt of [true, false])
       } else {
         const refused = { status: 'rejected', reason: { code: 'SG_ERR_SESSION_ENDED' } }
         t.match(await outcomes, [refused, refused])
-        t.match(await gateway.queue!.get(job.id), { status: 'failed' })
+        await until(async () => (await gateway.queue!.get(job.id))?.status === 'failed')
       }
     },
   )
