@@ -15,7 +15,7 @@ import type {
   RunnerSnapshot,
   SessionRunnerConfig,
 } from '../engines/runner.js'
-import { GatewayError, invalidField } from '../errors.js'
+import { type FieldError, GatewayError, invalidField } from '../errors.js'
 import { assertMeta, copyOf, metaProblem } from '../lib/json-value.js'
 import { type PathResult, type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
 import type { Standstill } from '../lib/standstill.js'
@@ -190,15 +190,19 @@ export class Admission {
   ): Promise<SessionRunnerConfig> {
     // kept here, since the hook may write into what it is given
     const { cwd: acceptedCwd, permissionMode: acceptedMode } = asked
-    let built: SessionRunnerConfig
+    let built: SessionRunnerConfig | undefined
+    let wrong: FieldError | undefined
     try {
-      built = await buildRunnerConfig(asked)
+      const returned: unknown = await buildRunnerConfig(asked)
+      if (typeof returned === 'object' && returned !== null && !Array.isArray(returned)) {
+        // a getter of the host's may throw: each is read here, and no more
+        built = { ...(returned as SessionRunnerConfig) }
+        ;[wrong = metaProblem(built.meta, 'meta')] = hostConfigChecker.errors(built)
+      }
     } catch (error) {
       throw startFailure(error)
     }
-    if (typeof built !== 'object' || built === null || Array.isArray(built))
-      throw new GatewayError('SG_ERR_ENGINE_START', { detail: 'buildRunnerConfig returned no config.' })
-    const [wrong = metaProblem(built.meta, 'meta')] = hostConfigChecker.errors(built)
+    if (!built) throw new GatewayError('SG_ERR_ENGINE_START', { detail: 'buildRunnerConfig returned no config.' })
     if (wrong)
       throw new GatewayError('SG_ERR_ENGINE_START', {
         detail: `buildRunnerConfig returned a config that cannot be used: ${wrong.path}: ${wrong.message}`,

@@ -283,6 +283,26 @@ t.test('a host that fails is a 502 without its words, and leaves nothing behind'
     { buildRunnerConfig: async () => secret() },
     { buildRunnerConfig: () => undefined as never },
     { buildRunnerConfig: () => 'config' as never },
+    {
+      buildRunnerConfig: () =>
+        ({
+          cwd: SOME_CWD,
+          get model() {
+            return secret()
+          },
+        }) as never,
+    },
+    {
+      buildRunnerConfig: () =>
+        ({
+          cwd: SOME_CWD,
+          env: {
+            get TOKEN() {
+              return secret()
+            },
+          },
+        }) as never,
+    },
   ]) {
     const { call } = await buildServer(t, options)
     const answer = await call('POST', '/sessions', { cwd: SOME_CWD })
