@@ -1,6 +1,6 @@
 import type { CreateSessionRequest, SessionInfo } from '../../schemas/sessions.js'
 import { letGo } from '../engines/built-runner.js'
-import { GatewayError } from '../errors.js'
+import { GatewayError, startError } from '../errors.js'
 import { keptWith } from '../idempotency/making.js'
 import { newId } from '../lib/new-id.js'
 import { Passing } from '../lib/passing.js'
@@ -133,6 +133,9 @@ export class Creation {
       silent: 'buildRunnerConfig, or the file system that cwd is on, did not answer in time.',
     })
     const { profile, request: asked, config } = admitted
+    // the turn of its prompt is what ends a run: there would be none
+    if (isRun && config.prompt === undefined)
+      throw startError('buildRunnerConfig returned a config without the prompt of the job.')
     resumes(config.resume)
     const { id = newId(), jobId, takenKey } = options
     const key = takenKey && keptWith(takenKey, 'session', id)

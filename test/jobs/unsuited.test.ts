@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { WorkerServerOptions } from '../../src/options.js'
 import { createWorkerServer } from '../../src/server.js'
+import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 
 /** A gateway with the bundled agents, none of which can be started. */
 async function build(t: Test, more: Partial<WorkerServerOptions> = {}) {
@@ -74,4 +75,22 @@ t.test('a server of a job that is named as the one of the gateway is refused as 
     201,
     'as is that name where there is no such server',
   )
+})
+
+t.test('a job whose prompt the hook leaves out fails and says so: nothing would ever end its run', async (t) => {
+  const { call, engine } = await buildServer(t, {
+    queue: { maxConcurrency: 1 },
+    buildRunnerConfig: (request) => (request.meta ? { cwd: request.cwd } : request),
+  })
+  const submit = async (more: object) => (await call('POST', '/jobs', { session: { cwd: SOME_CWD, ...more } })).json.id
+  const id = await submit({ prompt: 'go', meta: { left: 'out' } })
+  await until(async () => (await call('GET', `/jobs/${id}`)).json.finishedAt)
+  const error = 'buildRunnerConfig returned a config without the prompt of the job.'
+  t.match((await call('GET', `/jobs/${id}`)).json, { status: 'failed', error })
+  t.same(engine.runners, [], 'no engine was started')
+  t.same((await call('GET', '/sessions')).json, [])
+  const next = await submit({ prompt: 'go' })
+  await until(() => engine.runners.length === 1, 'the place is free')
+  engine.last.complete({ result: 'done' })
+  await until(async () => (await call('GET', `/jobs/${next}`)).json.status === 'succeeded')
 })
