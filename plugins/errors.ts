@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Problem } from '../schemas/errors.js'
-import { type ErrorCode, GatewayError, toReader } from '../src/errors.js'
+import { detailOf, type ErrorCode, GatewayError, toReader } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import { newId } from '../src/lib/new-id.js'
 import { hearErrors, tellFailure } from './error-log.js'
@@ -59,8 +59,12 @@ function inCatalogue(error: FastifyError): GatewayError {
   const known = FASTIFY_CODES[error.code]
   if (known) return new GatewayError(known, { cause: error })
   const status = error.statusCode ?? 500
-  const otherwise = status >= 400 && status < 500 ? 'SG_ERR_BAD_REQUEST' : 'SG_ERR_INTERNAL'
-  return new GatewayError(STATUS_CODES_OF_HOSTS[status] ?? otherwise, { cause: error })
+  const code = STATUS_CODES_OF_HOSTS[status]
+  if (code) return new GatewayError(code, { cause: error })
+  if (status < 400 || status >= 500) return new GatewayError('SG_ERR_INTERNAL', { cause: error })
+  // Fastify says 400 of what it cannot read; a host that says 402 has read it
+  const detail = status === 400 ? {} : { detail: detailOf('SG_ERR_FORBIDDEN') }
+  return new GatewayError('SG_ERR_BAD_REQUEST', { ...detail, cause: error })
 }
 
 /** The code that a request was refused with, for its line in the log. */

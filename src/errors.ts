@@ -110,6 +110,8 @@ export type ErrorCode = keyof typeof CATALOGUE
 export const ERROR_CODES = Object.keys(CATALOGUE) as ErrorCode[]
 
 export const statusOf = (code: ErrorCode): number => CATALOGUE[code][0]
+/** What is said where nothing else is. */
+export const detailOf = (code: ErrorCode): string => CATALOGUE[code][1]
 
 export interface FieldError {
   path: string

@@ -203,6 +203,7 @@ t.test('what the host refuses before the gateway is asked keeps its status, on w
     const answer = await get(String(status))
     isProblem(t, answer, status === 418 ? 400 : status, code)
     t.notMatch(answer.json.detail, 'inner workings')
+    if (status === 418) t.match(answer.json.detail, /The service that this gateway is part of refused/, 'it was read')
     if (header) t.equal(answer.headers.get(header[0]), header[1], `${status}`)
   }
 })
