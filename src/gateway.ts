@@ -21,6 +21,7 @@ import type { KeptKey } from './idempotency/store.js'
 import { answering } from './jobs/adapter-answers.js'
 import type { QueueServerOptions } from './jobs/options.js'
 import { JobQueue } from './jobs/queue.js'
+import { isPruned } from './jobs/retention.js'
 import { noteRemoval } from './jobs/without-queue.js'
 import { type Clock, systemClock } from './lib/clock.js'
 import { readInTime } from './lib/patience.js'
@@ -133,6 +134,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     ...{ clock, logger, outbox, outlasts: storage !== undefined, retryAfter },
     connections: options.webhookPolicy?.maxConnections,
     standstill,
+    isForgotten: cluster && options.queue?.retention && isPruned(options.queue.adapter ?? storage!.queue),
   })
   const guard = new EgressGuard(egress)
   // a browser's endpoint is nobody's private address, unless the operator says so

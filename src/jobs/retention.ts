@@ -159,3 +159,9 @@ const finished = ({ id, finishedAt, sessionId, notes }: StoredJob, now: number):
   finishedAt: finishedAt ?? now,
   sessions: [...(notes?.sessions ?? []), ...(sessionId === undefined ? [] : [sessionId])],
 })
+
+/** Whether a job that was there is there no more. */
+export const isPruned =
+  (adapter: Pick<QueueAdapter, 'get'>) =>
+  async (jobId: string): Promise<boolean> =>
+    !(await adapter.get(jobId))

@@ -35,6 +35,8 @@ export interface DelivererOptions {
   /** Before the outbox is asked again. Default: `clock.after`. */
   retryAfter?: Clock['after']
   connections?: ConnectionLimits | undefined
+  /** Whether another process has forgotten a job, and with it its lane, while this one was at it; absent: none does. */
+  isForgotten?: ((jobId: string) => Promise<boolean>) | undefined
   /** Nothing is sent while it stands still; absent: it never does. */
   standstill?: Standstill | undefined
 }
@@ -66,6 +68,7 @@ export class WebhookDeliverer {
   readonly #attempts: Attempts
   readonly #stop = new AbortController()
   readonly #slots: Slots
+  readonly #isForgotten: DelivererOptions['isForgotten']
   /** Lanes that have not come to rest. */
   #running = 0
   readonly #waiting = new WaitingCounts()
@@ -83,6 +86,7 @@ export class WebhookDeliverer {
     this.#logger = logger
     this.#outbox = outbox
     this.#outlasts = outlasts
+    this.#isForgotten = options.isForgotten
     const persistence = { logger, retryAfter, signal: this.#stop.signal }
     this.#outcomes = new Outcomes({ clock, logger, outbox, outlasts, persistence })
     this.#slots = new Slots(connections)
@@ -306,10 +310,12 @@ export class WebhookDeliverer {
   /** A lane that is left to the next process stays, so that nothing overtakes what waits in it. */
   async #run(laneId: string, lane: Lane): Promise<void> {
     this.#running++
+    let isOfJob = false
     // other processes may have told something in it since the one before
     while (lane.waiting.length > 0 && (await this.#turnOf(laneId, lane))) {
       const next = lane.waiting[0]!
       lane.isAtWork = true
+      isOfJob = next.origin.kind === 'job'
       const isOver = await this.#finish(laneId, lane, next)
       lane.isAtWork = false
       if (!isOver) break
@@ -319,10 +325,17 @@ export class WebhookDeliverer {
     }
     if (lane.waiting.length === 0) {
       this.#lanes.delete(laneId)
-      if (lane.isForgotten) this.#outcomes.ask(this.#outbox.forget(laneId))
+      if (lane.isForgotten || (isOfJob && (await this.#isForgottenElsewhere(laneId))))
+        this.#outcomes.ask(this.#outbox.forget(laneId))
     }
     this.#running--
     if (this.#running === 0) for (const resolve of this.#onIdle.splice(0)) resolve()
+  }
+
+  /** What a storage that fails does not say is no reason to wait: then what is known stays. */
+  async #isForgottenElsewhere(jobId: string): Promise<boolean> {
+    const ask = this.#isForgotten
+    return ask !== undefined && readInTime(this.#clock, () => ask(jobId)).catch(() => false)
   }
 
   /** Waits while another process has what comes before in that lane. @returns false when the lane is left to the next process */
