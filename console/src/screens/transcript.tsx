@@ -15,7 +15,8 @@ import { useEnd } from './transcript/end.js'
 import { Find } from './transcript/find.js'
 import { Head } from './transcript/head.js'
 import { Row, Streaming } from './transcript/items.js'
-import { TranscriptState, UNSURE } from './transcript/state.js'
+import { UNSURE } from './transcript/outgoing.js'
+import { TranscriptState } from './transcript/state.js'
 import { WaitedFor } from './transcript/waited-for.js'
 
 const says = texts.transcript
@@ -58,7 +59,7 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
   const wanted = state.wanted.value
   const isReached = wanted !== undefined && state.reaches(wanted)
   // the log says first which of them it has
-  const outgoing = state.outgoing.value.filter(({ error }) => state.isLoaded.value || error !== UNSURE)
+  const outgoing = state.outgoing.messages.value.filter(({ error }) => state.isLoaded.value || error !== UNSURE)
   const { drawn, isWhole, isNearlyWhole, atFirst } = useDrawn(rows, typeof wanted === 'number' ? wanted : undefined)
 
   const end = useEnd(
@@ -187,8 +188,8 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
                 <p class="quiet-text">{says.onItsWay}</p>
               ) : (
                 <div class="form-row">
-                  <Failure error={message.error} retry={() => void state.sendAgain(message)} />
-                  <button type="button" class="quiet" onClick={() => state.drop(message.id)}>
+                  <Failure error={message.error} retry={() => void state.outgoing.sendAgain(message)} />
+                  <button type="button" class="quiet" onClick={() => state.outgoing.drop(message.id)}>
                     {texts.shell.dismiss}
                   </button>
                 </div>

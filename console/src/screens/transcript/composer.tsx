@@ -57,7 +57,7 @@ export function Composer({
     if (history.length > MAX_HISTORY) history.shift()
     place.value = history.length
     put('')
-    void state.send(said)
+    void state.outgoing.send(said)
     onSent()
   }
   const interrupt = async (): Promise<void> => {

@@ -1,52 +1,19 @@
-import { batch, computed, effect, type Signal, signal } from '@preact/signals'
+import { batch, computed, signal } from '@preact/signals'
 import {
   type AttachItem,
   type Attachment,
   emptyTranscript,
   foldTranscript,
-  type SessionEvent,
   type SessionInfo,
   type Transcript,
 } from '../../../../client/index.js'
 import { client, request } from '../../api.js'
 import { LogChanged, type LogPage, LogWindow } from '../../model/log-window.js'
-import { newId } from '../../model/new-id.js'
 import { nextFrame } from '../../model/next-frame.js'
-import { keep, keptAs, keptUntilLeft } from '../../state/kept.js'
 import { LinkState } from '../../state/link.js'
 import { noteEnd } from '../../state/me.js'
 import { keepSession } from '../../state/sessions.js'
-import { texts } from '../../texts.js'
-
-/** A message that was written here and is not in the log yet. */
-export interface Outgoing {
-  id: string
-  text: string
-  /** Why it was not taken; undefined while it is on its way. */
-  error?: unknown
-}
-
-/** Of a message from before the page was loaded anew: days may have passed since, so a person says whether it is sent again. */
-export const UNSURE = new Error(texts.transcript.unsure)
-
-/** By session: a message goes on to be sent while other screens are looked at, and one that was not taken waits there. */
-const outgoings = keptUntilLeft<Signal<readonly Outgoing[]>>()
-
-function outgoingOf(id: string): Signal<readonly Outgoing[]> {
-  const known = outgoings.get(id)
-  if (known) return known
-  const name = `unsent.${id}`
-  const found = signal<readonly Outgoing[]>(
-    (keptAs<Outgoing[]>(name) ?? []).map((message) => ({ ...message, error: UNSURE })),
-  )
-  outgoings.set(id, found)
-  effect(() => {
-    const unsent = found.value.map(({ id, text }) => ({ id, text }))
-    // of somebody who is gone nothing is kept any more
-    if (outgoings.get(id) === found) keep(name, unsent.length > 0 ? unsent : undefined)
-  })
-  return found
-}
+import { OutgoingMessages } from './outgoing.js'
 
 type LogPart = Pick<LogWindow, 'transcript' | 'epoch' | 'after' | 'through' | 'atStart' | 'atEnd' | 'isCut' | 'isFull'>
 const NOTHING: LogPart = {
@@ -89,7 +56,7 @@ export class TranscriptState {
   readonly now = signal<Transcript>(emptyTranscript)
   readonly isLoaded = signal(false)
   readonly error = signal<unknown>(undefined)
-  readonly outgoing: Signal<readonly Outgoing[]>
+  readonly outgoing: OutgoingMessages
   /** Events that came while the window was elsewhere. */
   readonly unseen = signal(0)
 
@@ -99,7 +66,7 @@ export class TranscriptState {
   constructor(id: string) {
     this.id = id
     this.handle = client.session(id)
-    this.outgoing = outgoingOf(id)
+    this.outgoing = new OutgoingMessages(this.handle, () => this.#window.atEnd)
     this.#window = new LogWindow((query) =>
       request<LogPage>('GET', `/sessions/${encodeURIComponent(id)}/events`, { query, signal: this.#aborter.signal }),
     )
@@ -195,32 +162,6 @@ export class TranscriptState {
     this.wanted.value = undefined
   }
 
-  async send(text: string, whenBusy: 'enqueue' | 'interrupt' = 'enqueue'): Promise<void> {
-    await this.#deliver({ id: newId(), text }, whenBusy)
-  }
-
-  /** Under the same id: what was taken after all is not said twice. */
-  async sendAgain({ id, text }: Outgoing): Promise<void> {
-    this.drop(id)
-    await this.#deliver({ id, text }, 'enqueue')
-  }
-
-  drop(id: string): void {
-    this.outgoing.value = this.outgoing.value.filter((other) => other.id !== id)
-  }
-
-  async #deliver(message: Outgoing, whenBusy: 'enqueue' | 'interrupt'): Promise<void> {
-    this.outgoing.value = [...this.outgoing.value, message]
-    try {
-      await this.handle.send(message.text, { commandId: message.id, whenBusy })
-      // the log shows it from now on; it may have done so before
-      if (!this.#window.atEnd) this.drop(message.id)
-      else setTimeout(() => this.drop(message.id), 2_000)
-    } catch (error) {
-      this.outgoing.value = this.outgoing.value.map((other) => (other.id === message.id ? { ...other, error } : other))
-    }
-  }
-
   /** @returns what it failed with, unless nobody wants to know */
   async #attempt(act: () => Promise<unknown>): Promise<unknown> {
     const mine = ++this.#attempts
@@ -297,16 +238,8 @@ export class TranscriptState {
     batch(() => {
       this.view.value = { transcript, epoch, after, through, atStart, atEnd, isCut, isFull }
       if (atEnd) this.unseen.value = 0
-      this.#taken(this.#window.events)
+      this.outgoing.taken(this.#window.events)
     })
-  }
-
-  /** What is in the log was taken. */
-  #taken(events: readonly SessionEvent[]): void {
-    if (this.outgoing.value.length === 0) return
-    const shown = new Set(events.flatMap((event) => (event.type === 'user_message' ? [event.commandId] : [])))
-    if (this.outgoing.value.some(({ id }) => shown.has(id)))
-      this.outgoing.value = this.outgoing.value.filter(({ id }) => !shown.has(id))
   }
 
   /** From where `now` is: the window may have read what has happened since, of which only events tell. */
@@ -368,7 +301,7 @@ export class TranscriptState {
         )
       } else if (this.#window.append(events)) this.#show()
       else if (!this.#window.atEnd) this.unseen.value += events.filter(({ type }) => type !== 'stream_delta').length
-      this.#taken(events)
+      this.outgoing.taken(events)
     })
   }
 
