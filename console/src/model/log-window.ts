@@ -1,4 +1,5 @@
 import { emptyTranscript, foldTranscript, type SessionEvent, type Transcript } from '../../../client/index.js'
+import { charsOf, compacted } from './held-events.js'
 
 /** A page of a session's log, as the gateway gives it. */
 export interface LogPage {
@@ -319,7 +320,7 @@ export class LogWindow {
   /** Finds whether it is full. @returns the characters in it, about */
   #weigh(): number {
     const { maxEvents, maxChars } = this.#limits
-    if (this.#events.length > maxEvents) this.#compact()
+    if (this.#events.length > maxEvents) this.#events = compacted(this.#events)
     let chars = 0
     for (const event of this.#events) chars += this.#weightOf(event)
     this.isFull = this.#events.length > maxEvents || (chars > maxChars && this.#events.length > MIN_EVENTS)
@@ -330,54 +331,11 @@ export class LogWindow {
     return Math.min(charsOf(event), this.#limits.maxChars / 4)
   }
 
-  /** What was typed of messages that are whole says nothing more; of one that is not, each block is one event. */
-  #compact(): void {
-    const whole = new Set<string>()
-    for (const event of this.#events) if (event.type === 'assistant_message') whole.add(event.uuid)
-    const blocks = new Map<string, number>()
-    const kept: SessionEvent[] = []
-    for (const event of this.#events) {
-      if (event.type !== 'stream_delta') kept.push(event)
-      else if (!whole.has(event.uuid)) {
-        const block = `${event.uuid} ${event.blockIndex} ${event.delta.type}`
-        const at = blocks.get(block)
-        if (at === undefined) blocks.set(block, kept.push(event) - 1)
-        else kept[at] = { ...event, seq: kept[at]!.seq, delta: joined((kept[at] as Delta).delta, event.delta) }
-      }
-    }
-    this.#events = kept
-  }
-
   #refold(): void {
-    this.#compact()
+    this.#events = compacted(this.#events)
     this.#transcript = foldTranscript(this.#events)
   }
 }
 
-type Delta = Extract<SessionEvent, { type: 'stream_delta' }>
-
-const joined = (a: Delta['delta'], b: Delta['delta']): Delta['delta'] =>
-  b.type === 'tool_input'
-    ? { type: b.type, json: (a as typeof b).json + b.json }
-    : { type: b.type, text: (a as typeof b).text + b.text }
-
 /** The log is another one than it was: what is shown is to be read anew. */
 export class LogChanged extends Error {}
-
-const CHARS = new WeakMap<object, number>()
-
-/** How much text an event holds, about. */
-function charsOf(event: SessionEvent): number {
-  const known = CHARS.get(event)
-  if (known !== undefined) return known
-  let chars = 0
-  const stack: unknown[] = [event]
-  while (stack.length > 0) {
-    const value = stack.pop()
-    chars += typeof value === 'string' ? value.length : 8
-    // an array of millions is no argument list
-    if (typeof value === 'object' && value !== null) for (const inner of Object.values(value)) stack.push(inner)
-  }
-  CHARS.set(event, chars)
-  return chars
-}
