@@ -14,7 +14,7 @@ const codeOf = (answer: Promise<unknown>): Promise<string> =>
   )
 
 if (hasPostgres()) {
-  const server = await postgres({ replicates: true })
+  const server = await postgres()
 
   /** Connections only read from now on, those that are there and new ones. */
   const onlyRead = async (t: Test) => {
