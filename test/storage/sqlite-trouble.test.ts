@@ -68,7 +68,8 @@ t.test(
     let upTo = 0
     const problems: string[] = []
     const told = (enough: () => boolean) =>
-      new Promise<void>((resolve) => {
+      new Promise<void>((resolve, reject) => {
+        child.once('exit', (code, signal) => reject(new Error(`the writer ended: ${code ?? signal}`)))
         const look = (message: unknown) => {
           if (typeof message === 'string') problems.push(message)
           else upTo = (message as Confirmed & { upTo: number }).upTo
