@@ -6,7 +6,7 @@ import { ConsoleMe, ConsoleStatus, SignInInfo, SignInParams, SignInRequest, Sign
 import { NoQuery } from '../schemas/sessions.js'
 import type { SignIns } from '../src/console/sign-ins.js'
 import { statusOf } from '../src/console/status.js'
-import { GatewayError, toError } from '../src/errors.js'
+import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import { mayManage, nameOf, type Principal, visibleProfiles } from '../src/principal.js'
 import type { Identify } from './auth.js'
@@ -143,10 +143,6 @@ const signInRoutes: FastifyPluginAsyncTypebox<ConsoleParts & { signIns: SignIns 
       const { signInId, principal, params, query } = request
       const id = params.id === 'current' ? (signInId ?? '') : params.id
       await signIns.end(id, principal, signInId)
-      // not waited for: the sign-in is over, whatever becomes of this
-      gateway.notifications.push?.subscriptions
-        .forgetSignIn(id)
-        .catch((error) => request.log.warn({ err: toError(error) }, 'a browser that was signed out is still told'))
       if (id === signInId)
         reply.header(
           'set-cookie',

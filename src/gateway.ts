@@ -212,6 +212,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
           store: storage?.signIns ?? createMemorySignInStore(),
           ...{ shared: nodes !== undefined, tellOthers: nodes && (() => nodes.exchange.tell('signIns')) },
           keyOnce: (name, value) => channels.keyOnce(name, value),
+          endWhatWasMadeIn: (id) => outward.push?.subscriptions.endSignIn(id) ?? Promise.resolve(),
         })
       : undefined
 

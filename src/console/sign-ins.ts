@@ -30,6 +30,8 @@ export interface SignInParts extends SignInOptions, Persistence, CopiedStore<Sig
   clock: Clock
   /** What is kept under a name, `value` when there was nothing. */
   keyOnce(name: string, value: string): Promise<string>
+  /** Ends what a browser has for as long as nobody signs it out, durably: a crash then leaves the sign-in, which can be ended again. */
+  endWhatWasMadeIn?: ((id: string) => Promise<void>) | undefined
 }
 
 /** A sign-in that holds, with what it was made with. */
@@ -172,7 +174,8 @@ export class SignIns {
     const kept = this.#byId.get(id)
     if (!kept || (id !== current && kept.owner !== ownerOf(principal)))
       throw new GatewayError('SG_ERR_NOT_FOUND', { detail: 'There is no such sign-in of this caller.' })
-    const { store, clock } = this.#parts
+    const { store, clock, endWhatWasMadeIn } = this.#parts
+    await endWhatWasMadeIn?.(id)
     await patiently(clock, async (isRefused) => {
       this.#ending.add(id)
       await store

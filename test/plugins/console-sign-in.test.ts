@@ -226,6 +226,38 @@ t.test('a browser that is signed out, from another one too, is told nothing more
   t.same(await left(), [script.endpoint])
 })
 
+t.test(
+  'a browser stays signed in while what it is told by web push cannot be ended, and with another caller who tries',
+  async (t) => {
+    const service = await PushService.start(t)
+    const storage = createMemoryStorage()
+    const notifications = { channels: [{ format: 'web_push' as const }], publicUrl: 'https://gateway.example' }
+    const { signIn, as } = await buildConsole(t, {
+      ...{ storage, notifications, webhookPolicy: { allowedHosts: [service.host] } },
+    })
+    const [phone, laptop, ben] = [
+      await signIn('token-of-ann'),
+      await signIn('token-of-ann'),
+      await signIn('token-of-ben'),
+    ]
+    const { request } = service.subscribe()
+    await as(phone.cookie)('POST', '/notifications/subscriptions', { body: request })
+    const channels = storage.channels!
+    const told = async () => (await channels.subscriptions()).length
+    const end = (by: { cookie: string }) => as(by.cookie)('DELETE', `/console/sessions/${phone.id}`)
+    t.match(await end(ben), { status: 404 })
+    t.equal(await told(), 1)
+    const { removeSubscription } = channels
+    channels.removeSubscription = () => Promise.reject(new Error('full'))
+    t.match(await end(laptop), { status: 503, json: { code: 'SG_ERR_STORE_UNAVAILABLE' } })
+    t.match(await as(phone.cookie)('GET', '/sessions'), { status: 200 })
+    channels.removeSubscription = removeSubscription
+    t.match(await end(laptop), { status: 204 })
+    t.equal(await told(), 0)
+    t.match(await as(phone.cookie)('GET', '/sessions'), { status: 401 })
+  },
+)
+
 t.test('a browser that signs in anew is signed in once, and what was open ends', async (t) => {
   const { signIn, as, origin, api } = await buildConsole(t)
   const { cookie: first } = await signIn('token-of-ann')

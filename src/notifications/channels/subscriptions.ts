@@ -118,12 +118,26 @@ export class PushSubscriptions {
       await this.#refreshed()
       const known = this.#find(endpoint)
       if (!known || !isOf(known, principal)) throw new GatewayError('SG_ERR_SUBSCRIPTION_NOT_FOUND')
-      const { store } = this.#options
-      await this.#kept(store.removeSubscription(known.id))
-      if (isRefused()) await this.#takenBack(() => store.saveSubscription(known))
-      else this.#byId.delete(known.id)
+      await this.#end(known, isRefused)
       await this.#options.tellOthers?.()
     })
+  }
+
+  /** Those that were made in a sign-in, before that ends: its browser may be lost, and can end nothing itself. @throws SG_ERR_STORE_UNAVAILABLE */
+  endSignIn(signIn: string): Promise<void> {
+    return this.#changing(async (isRefused) => {
+      await this.#refreshed()
+      const made = [...this.#byId.values()].filter((one) => one.signIn === signIn)
+      for (const one of made) await this.#end(one, isRefused)
+      if (made.length > 0) await this.#options.tellOthers?.()
+    })
+  }
+
+  async #end(known: KeptSubscription, isRefused: () => boolean): Promise<void> {
+    const { store } = this.#options
+    await this.#kept(store.removeSubscription(known.id))
+    if (isRefused()) await this.#takenBack(() => store.saveSubscription(known))
+    else this.#byId.delete(known.id)
   }
 
   /**
@@ -131,27 +145,12 @@ export class PushSubscriptions {
    * subscribed anew since stays.
    */
   forget({ id, createdAt }: Pick<KeptSubscription, 'id' | 'createdAt'>): Promise<void> {
-    return this.#persistently(async () => {
-      if (this.#byId.get(id)?.createdAt === createdAt) await this.#remove(id)
-    })
-  }
-
-  /** Somebody has signed the browser out, which may be lost and can end nothing itself: what the store refuses is tried again. */
-  forgetSignIn(signIn: string): Promise<void> {
-    return this.#persistently(async () => {
-      const ended = [...this.#byId.values()].filter((one) => one.signIn === signIn)
-      for (const { id } of ended) await this.#remove(id)
-      if (ended.length > 0) await this.#options.tellOthers?.()
-    })
-  }
-
-  #persistently(change: () => Promise<void>): Promise<void> {
-    const changed = async () => {
+    const forgotten = async () => {
       await this.#refreshed()
-      await change()
+      if (this.#byId.get(id)?.createdAt === createdAt) await this.#remove(id)
     }
     const { signal } = this.#stop
-    return persistently(() => this.#lock.run('', changed), { ...this.#options, signal })
+    return persistently(() => this.#lock.run('', forgotten), { ...this.#options, signal })
   }
 
   /** Nothing that the store refuses is tried again from now on: the push service tells the next process. */
