@@ -2,10 +2,9 @@ import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import type { streamText } from 'ai'
 import type { ProviderRef } from '../../../schemas/profiles.js'
 import { startError, toError } from '../../errors.js'
-import { demoModel } from './demo.js'
+import { DEMO_MODEL, demoModel } from './demo.js'
 import { eventStreamFetch } from './event-stream.js'
 import { PEERS, type Peer, PROVIDER_IDS } from './peers.js'
-import { modelList } from './profile-problems.js'
 
 export type LanguageModel = Exclude<Parameters<typeof streamText>[0]['model'], string>
 
@@ -64,6 +63,13 @@ export async function openProvider(provider: ProviderRef, options: ModelSourceOp
     open: await openModels(provider, peer, apiKey, { ...options, redact }),
     redact,
   }
+}
+
+/** The declared list, with the default model in it; undefined: any model will do. */
+export function modelList({ id, model, models }: ProviderRef): string[] | undefined {
+  const listed = new Set([...(model ? [model] : []), ...(models ?? [])])
+  if (listed.size > 0) return [...listed]
+  return id === 'demo' ? [DEMO_MODEL] : undefined
 }
 
 async function openModels(

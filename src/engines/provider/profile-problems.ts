@@ -1,7 +1,6 @@
 import type { ProviderRef } from '../../../schemas/profiles.js'
 import type { FieldError } from '../../errors.js'
 import { unknownName } from '../../lib/unknown-name.js'
-import { DEMO_MODEL } from './demo.js'
 import { PROVIDER_IDS } from './peers.js'
 
 /** Why this engine can run no session on that provider, as far as that is known without looking at the environment or asking anybody. */
@@ -15,11 +14,4 @@ export function providerProblem(provider: ProviderRef | undefined): FieldError |
   if (id === 'openai-compatible' && baseUrl === undefined)
     return { path: 'provider.baseUrl', message: 'missing; the provider openai-compatible is wherever that says.' }
   return undefined
-}
-
-/** The declared list, with the default model in it; undefined: any model will do. */
-export function modelList({ id, model, models }: ProviderRef): string[] | undefined {
-  const listed = new Set([...(model ? [model] : []), ...(models ?? [])])
-  if (listed.size > 0) return [...listed]
-  return id === 'demo' ? [DEMO_MODEL] : undefined
 }
