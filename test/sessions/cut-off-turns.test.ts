@@ -236,30 +236,11 @@ t.test('a turn that the process did not wait for as it ended', async (t) => {
   t.strictSame(messagesOf(next.engine.last), [['go', 'begun']])
 })
 
-t.test(
-  'an engine that keeps nothing is given nothing of the turns that have ended, with a journal or without',
-  async (t) => {
-    const options = { idleReleaseMs: 1_000 }
-    for (const { registry, engine, clock } of [await buildJournaled(t, options), await buildGateway(t, options)]) {
-      const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
-      await until(() => engine.last.sent.length === 1)
-      engine.last.snapshot = () => undefined as never
-      said(engine.last, 'done')
-      engine.last.complete()
-      await registry.durable(id)
-      await clock.advance(5_000)
-      await until(() => engine.last.closed)
-      await registry.send(id, { type: 'user_message', text: 'on' })
-      await until(() => engine.runners.length === 2 && engine.last.sent.length === 1)
-      t.equal(engine.last.context.cutOff, undefined)
-    }
-  },
-)
-
-t.test('an engine that was let go for being idle is given nothing', async (t) => {
-  const { registry, engine, clock } = await buildJournaled(t, { idleReleaseMs: 1_000 })
+/** A session whose engine is let go after its first turn, and built again for the second one. */
+async function letGoAndBack({ registry, engine, clock }: Awaited<ReturnType<typeof buildGateway>>, keeps = true) {
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
   await until(() => engine.last.sent.length === 1)
+  if (!keeps) engine.last.snapshot = () => undefined as never
   said(engine.last, 'done')
   engine.last.complete()
   await registry.durable(id)
@@ -267,6 +248,20 @@ t.test('an engine that was let go for being idle is given nothing', async (t) =>
   await until(() => engine.last.closed)
   await registry.send(id, { type: 'user_message', text: 'on' })
   await until(() => engine.runners.length === 2 && engine.last.sent.length === 1)
-  t.ok(engine.last.context.restore)
-  t.equal(engine.last.context.cutOff, undefined)
+  return engine.last.context
+}
+
+t.test(
+  'an engine that keeps nothing is given nothing of the turns that have ended, with a journal or without',
+  async (t) => {
+    const options = { idleReleaseMs: 1_000 }
+    for (const world of [await buildJournaled(t, options), await buildGateway(t, options)])
+      t.equal((await letGoAndBack(world, false)).cutOff, undefined)
+  },
+)
+
+t.test('an engine that was let go for being idle is given nothing', async (t) => {
+  const { restore, cutOff } = await letGoAndBack(await buildJournaled(t, { idleReleaseMs: 1_000 }))
+  t.ok(restore)
+  t.equal(cutOff, undefined)
 })
