@@ -1,30 +1,10 @@
 import t from 'tap'
-import type { SessionEvent } from '../../schemas/events.js'
 import type { PermissionMode } from '../../schemas/permissions.js'
-import type { CreateSessionRequest } from '../../schemas/sessions.js'
 import { UNLIMITED } from '../../src/principal.js'
-import { type BuildOptions, buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
+import { buildSession } from '../fixtures/session-world.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
-
-async function buildSession(
-  t: Parameters<typeof buildGateway>[0],
-  request: Partial<CreateSessionRequest> = {},
-  options: BuildOptions = {},
-) {
-  const world = await buildGateway(t, options)
-  const { id } = await world.registry.create({ cwd: SOME_CWD, ...request })
-  const session = await world.registry.open(id, UNLIMITED)
-  const sink = new FakeSink()
-  session.attach(sink, {})
-  const events = async (): Promise<SessionEvent[]> => {
-    await until(() => sink.events.at(-1)?.seq === session.log.lastSeq, 'the head of the log')
-    return sink.events
-  }
-  const types = async () => (await events()).map(({ type }) => type)
-  await until(() => session.status !== 'starting', 'a started session')
-  return { ...world, id, session, runner: world.engine.last, events, types }
-}
 
 t.test('times never go backwards, however much is told when a session ends', async (t) => {
   const clock = new VirtualClock()
@@ -192,76 +172,6 @@ t.test('questionBehavior: auto takes each first option, deny sends the agent on,
   t.equal(auto.session.info().pendingPermissions, 1, 'tools are asked for all the same')
 })
 
-t.test('an engine that dies with many words has them in its log, and the first of them in every list', async (t) => {
-  const world = await buildSession(t)
-  const message = `${'x'.repeat(999)}🥊${'y'.repeat(5_000_000)}`
-  world.runner.host.emit({ type: 'session_error', message })
-  t.match((await world.registry.list())[0], { status: 'failed', statusDetail: 'x'.repeat(999) })
-  const events = await world.events()
-  t.equal(events.find((event) => event.type === 'session_error')?.message, message)
-})
-
-t.test('an engine that fails ends its session alone, and says why', async (t) => {
-  const world = await buildSession(t)
-  const other = await world.registry.create({ cwd: SOME_CWD })
-  world.runner.host.emit({ type: 'session_error', message: 'the process died' })
-  t.match(world.session.info(), { status: 'failed', statusDetail: 'the process died' })
-  t.same((await world.types()).slice(-3), ['session_error', 'status_changed', 'session_closed'])
-  t.match((await world.events()).at(-1), { reason: 'error' })
-  await until(async () => (await world.registry.get(other.id))?.status === 'idle')
-  world.runner.say('from beyond')
-  t.equal((await world.types()).at(-1), 'session_closed')
-})
-
-t.test('a session whose engine starts at once is answered as started', async (t) => {
-  const { registry } = await buildGateway(t)
-  t.match(await registry.create({ cwd: SOME_CWD }), { status: 'idle', lastSeq: 2 })
-  t.match(await registry.create({ cwd: SOME_CWD, prompt: 'x' }), { status: 'running', lastSeq: 3 })
-})
-
-t.test('a runner whose start fails is 201, then session_error and failed', async (t) => {
-  const world = await buildGateway(t, { script: { start: () => Promise.reject(new Error('no such binary')) } })
-  const { id, status } = await world.registry.create({ cwd: SOME_CWD })
-  t.equal(status, 'starting')
-  await until(async () => (await world.registry.get(id))?.status === 'failed')
-  t.match(await world.registry.get(id), { statusDetail: 'no such binary' })
-})
-
-t.test('a runner that throws from send fails its session, and one whose send is async and rejects', async (t) => {
-  const send = () => {
-    throw new Error('broken pipe')
-  }
-  for (const one of [send, async () => send()]) {
-    const world = await buildGateway(t, { script: { send: one } })
-    const { id } = await world.registry.create({ cwd: SOME_CWD, prompt: 'x' })
-    await until(async () => (await world.registry.get(id))?.status === 'failed')
-    t.match(await world.registry.get(id), { statusDetail: 'broken pipe' })
-  }
-})
-
-t.test('an engine that takes a result asynchronously, and fails at it, fails its session alone', async (t) => {
-  const { session, runner } = await buildSession(t)
-  runner.settleExecution = (async () => {
-    throw new Error('broken pipe')
-  }) as never
-  await runner.host.deferExecution({ executionId: 'e1', toolName: 'deploy' })
-  session.engine.settle('e1', { status: 'ok', output: { type: 'text', value: 'done' } })
-  await until(() => session.info().status === 'failed')
-  t.match(session.info(), { statusDetail: 'broken pipe' })
-})
-
-t.test("an event that is no JSON, or not an engine's to tell, harms nobody else", async (t) => {
-  const { session, runner, types } = await buildSession(t)
-  const before = await types()
-  runner.host.emit({ type: 'status_changed', status: 'closed' } as never)
-  runner.host.emit(null as never)
-  t.same(await types(), before)
-  const circular: Record<string, unknown> = {}
-  circular.self = circular
-  runner.host.emit({ type: 'engine_event', payload: circular })
-  t.match(session.info(), { status: 'failed', statusDetail: /cannot be taken: It is not JSON: .*circular/ })
-})
-
 t.test('requireApiKey: no prompt reaches an engine before it said whose credentials it uses', async (t) => {
   const quiet = await buildGateway(t, { requireApiKey: true, script: { start: () => {} } })
   await quiet.registry.create({ cwd: SOME_CWD, prompt: 'secret work' })
@@ -380,16 +290,6 @@ t.test('an ended session refuses commands and can still be read', async (t) => {
   await until(() => sink.closed !== undefined)
   t.match(sink.closed, { code: 1000 })
   t.equal(sink.events.at(-1)?.type, 'session_closed')
-})
-
-t.test('an engine that does not close is left behind', async (t) => {
-  const { session, clock } = await buildSession(t, {}, { script: { close: () => new Promise(() => {}) } })
-  let ended = false
-  void session.close('client').then(() => {
-    ended = true
-  })
-  await clock.advance(10_000)
-  await until(() => ended)
 })
 
 t.test("tokens add up over turns; turns and cost are the engine's totals", async (t) => {
