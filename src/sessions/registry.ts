@@ -17,6 +17,7 @@ import { parseCommand } from './clients/parse-command.js'
 import { Creation } from './creation.js'
 import { Archive } from './kept/archive.js'
 import { Keeping } from './kept/keeping.js'
+import { keptInfoOf } from './kept-info.js'
 import { Engines } from './life/engines.js'
 import { Sleep } from './life/sleep.js'
 import { allEvents } from './log/events-page.js'
@@ -178,9 +179,12 @@ export class SessionRegistry {
   /** A request that waits, and its session; at once, of a session that this process has. */
   waitingRequest = (id: string, requestId: string) => this.#table.waitingRequest(id, requestId)
 
-  /** @throws SG_ERR_SESSION_NOT_FOUND, the same for one that is not there and one that is not the caller's */
+  /**
+   * A session for somebody who asks from outside, told once what it shows is kept.
+   * @throws SG_ERR_SESSION_NOT_FOUND, the same for one that is not there and one that is not the caller's
+   */
   async visibleInfo(id: string, principal: Principal): Promise<SessionInfo> {
-    return infoOf(visibleEntry(this.#table.get(id) ?? (await this.#archive.find(id)), principal))
+    return keptInfoOf(visibleEntry(this.#table.get(id) ?? (await this.#archive.find(id)), principal))
   }
 
   /**

@@ -5,6 +5,7 @@ import { type Principal, UNLIMITED, visible, visibleProfiles } from '../principa
 import type { Archive } from './kept/archive.js'
 import type { JournaledSession, ListedQuery, RestStatus } from './kept/journal.js'
 import { orderOf } from './kept/journal.js'
+import { keptInfoOf } from './kept-info.js'
 import type { RegistryOptions } from './registry-options.js'
 import { infoOf, type SessionTable } from './session-table.js'
 
@@ -39,7 +40,7 @@ export class SessionPages {
    *   there and has no session left
    */
   async page(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
-    const page = await this.#page(query, principal)
+    const page = await this.#keptPage(query, principal)
     const { profile, cursor } = query
     // a list that was begun ends, also when the profile goes meanwhile
     if (!profile || cursor !== undefined || page.items.length > 0) return page
@@ -47,6 +48,16 @@ export class SessionPages {
     const { items } = await this.#page({ profile, limit: 1 }, principal)
     if (items.length === 0) throw unknownProfile()
     return page
+  }
+
+  /** Told once what it shows is kept. */
+  async #keptPage(query: ListSessionsQuery, principal: Principal): Promise<Page<SessionInfo>> {
+    const { items, next } = await this.#page(query, principal)
+    const kept = items.map((info) => {
+      const entry = this.#table.get(info.id)
+      return entry ? keptInfoOf(entry, info) : info
+    })
+    return { items: await Promise.all(kept), next }
   }
 
   /** Whether a profile is here, or at another process: the list is of all their sessions. */

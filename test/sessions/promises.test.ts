@@ -1,4 +1,5 @@
 import t from 'tap'
+import type { SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError } from '../../src/errors.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { EventLog } from '../../src/sessions/log/event-log.js'
@@ -212,4 +213,45 @@ t.test('nobody sees a session parked that a crash would not leave parked', async
   journal.release()
   await until(async () => (await registry.get(id))?.status === 'parked')
   t.match(await (await again()).registry.get(id), { status: 'parked' })
+})
+
+t.test('who reads that a turn is over finds its end in the log, in the session and in the list', async (t) => {
+  const { registry, engine, journal, id, session } = await started(t)
+  const looks = [
+    () => registry.visibleInfo(id, UNLIMITED),
+    async () => (await registry.page({}, UNLIMITED)).items.find((info) => info.id === id),
+  ]
+  for (const look of looks) {
+    const before = session.info()
+    journal.hold()
+    engine.last.complete()
+    let seen: SessionInfo | undefined
+    const looked = look().then((info) => {
+      seen = info
+    })
+    await turns()
+    t.equal(seen, undefined, 'what a crash would take back is told to nobody')
+    journal.release()
+    await looked
+    t.match(seen, { status: 'idle', numTurns: before.numTurns + 1 })
+    t.equal(session.log.visibleSeq, session.log.headSeq)
+    const { length } = engine.last.sent
+    await registry.send(id, { type: 'user_message', text: 'again' })
+    await until(() => engine.last.sent.length > length)
+  }
+})
+
+t.test('a storage that takes nothing keeps nobody from looking', async (t) => {
+  const { registry, clock, engine, journal, id } = await started(t)
+  journal.hold()
+  engine.last.complete()
+  const looked = registry.visibleInfo(id, UNLIMITED)
+  await turns()
+  await clock.advance(1_000)
+  t.match(await looked, { status: 'idle' })
+  journal.broken = true
+  journal.release()
+  await until(() => !registry.isWritable)
+  t.match(await registry.visibleInfo(id, UNLIMITED), { status: 'idle' }, 'at once, when it is known')
+  journal.broken = false
 })

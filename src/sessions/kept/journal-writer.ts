@@ -199,6 +199,11 @@ export class JournalWriter implements LogJournal {
     return this.#isDecided
   }
 
+  /** Whether what was recorded last is being written; false while the journal takes nothing. */
+  get isUnderWay(): boolean {
+    return (this.#state === 'scheduled' || this.#state === 'writing') && !this.#retry && !this.#removing
+  }
+
   /** Whether the last write failed. */
   get failing(): boolean {
     return this.#state === 'failing'
