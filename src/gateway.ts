@@ -107,6 +107,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   })
   const toolEndpoint = new ToolEndpoint(logger)
   const admission = new Admission({
+    clock,
     profiles,
     roots: options.cwdRoots,
     disableBypassPermissions: options.disableBypassPermissions,

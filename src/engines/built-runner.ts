@@ -1,4 +1,9 @@
+import type { Clock } from '../lib/clock.js'
+import { within } from '../lib/within.js'
 import type { Runner } from './runner.js'
+
+/** How long a runner may take to close before it is left behind. */
+const CLOSE_GRACE_MS = 10_000
 
 const NONE = 'createEngineRunner returned no runner.'
 const METHODS = ['start', 'send', 'interrupt', 'close'] as const
@@ -12,9 +17,18 @@ export function lackOf(built: unknown): string | undefined {
   return missing.length > 0 ? `${NONE} It has no ${missing.join(', no ')}.` : undefined
 }
 
-/** Closes one that no session has: whoever waits is told why it has none, not how that went. */
-export async function letGo(runner: Runner): Promise<void> {
-  try {
-    await runner.close()
-  } catch {}
+/** What is done about a runner that does not close as it should; default: nothing. */
+interface BadEnd {
+  onLate?(): void
+  onFailed?(error: unknown): void
+}
+
+/** Closes a runner; resolves when it is gone, or was left behind. Never rejects. */
+export function letGo(runner: Runner, clock: Pick<Clock, 'after'>, { onLate, onFailed }: BadEnd = {}): Promise<void> {
+  const closing = async () => runner.close()
+  return within(
+    CLOSE_GRACE_MS,
+    closing().catch((error) => onFailed?.(error)),
+    { clock, onLate: () => onLate?.() },
+  )
 }

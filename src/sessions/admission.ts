@@ -16,6 +16,7 @@ import type {
   SessionRunnerConfig,
 } from '../engines/runner.js'
 import { type FieldError, GatewayError, invalidField } from '../errors.js'
+import type { Clock } from '../lib/clock.js'
 import { assertMeta, copyOf, metaProblem } from '../lib/json-value.js'
 import { type PathResult, type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
 import type { Standstill } from '../lib/standstill.js'
@@ -43,6 +44,7 @@ const hostConfigChecker = compileSchema(
 export type BuildRunnerConfig = (request: CreateSessionRequest) => SessionRunnerConfig | Promise<SessionRunnerConfig>
 
 export interface AdmissionOptions {
+  clock: Clock
   profiles: ProfileCatalog
   roots: PathRoots | undefined
   disableBypassPermissions: boolean
@@ -177,7 +179,7 @@ export class Admission {
     try {
       assertRunnerCan(config, runner.capabilities)
     } catch (refusal) {
-      await letGo(runner)
+      await letGo(runner, this.#options.clock)
       throw refusal
     }
     return runner

@@ -84,14 +84,14 @@ export class Creation {
       const building = admission.buildRunner(admitted, session.id, session.bridge)
       const runner = await this.#inTime(building, {
         ...{ isRun: jobId !== undefined, silent: 'The engine was not built in time.' },
-        discard: (late) => late.close(),
+        discard: (late) => letGo(late, clock),
       })
       try {
         // a run that was refused comes again: its engine must not have begun by then
         if (jobId !== undefined) await session.durable()
         this.#assertBegins(session)
       } catch (error) {
-        await letGo(runner)
+        await letGo(runner, clock)
         throw error
       }
       if (!registered) register(session, options.principal)

@@ -66,6 +66,22 @@ for (const how of ['refuses', 'hangs'] as const)
     t.equal((await sessions()).length, 1, 'and it has one session')
   })
 
+t.test('an engine that does not close holds up no job that could not begin', async (t) => {
+  const { disk, submit, job, isQueued, clock, engine } = await world(t)
+  engine.script.close = () => new Promise(() => {})
+  disk.fails = 'SQLITE_FULL'
+  const id = await submit()
+  await until(() => engine.last.closed, 'let go')
+  await clock.advance(10_000)
+  await isQueued(id)
+  disk.fails = undefined
+  await clock.advance(1_000)
+  await until(() => engine.last.sent.length === 1, 'begun again')
+  engine.last.complete()
+  await clock.advance(10_000)
+  await until(async () => (await job(id)).status === 'succeeded', 'its end')
+})
+
 t.test('a job that waits for the disk to begin can be canceled, and holds nobody up', async (t) => {
   const { disk, submit, job, isQueued, told, call, clock, engine } = await world(t)
   disk.fails = 'SQLITE_FULL'

@@ -1,3 +1,4 @@
+import { letGo } from '../../engines/built-runner.js'
 import type {
   DeferredExecution,
   PermissionAsk,
@@ -13,8 +14,6 @@ import type { Logger } from '../../lib/logger.js'
 import { tried } from '../../lib/tried.js'
 import type { QueuedMessage } from '../kept/journal.js'
 
-/** How long a runner may take to close before it is left behind. */
-const CLOSE_GRACE_MS = 10_000
 /** How long an engine may take to start, or to be built, before it is left behind; one agent has to wait for the next minute first. */
 export const START_LIMIT_MS = 120_000
 
@@ -179,25 +178,9 @@ export class RunnerLink implements RunnerHost {
     this.end()
     this.#aborted = true
     this.#abort?.abort()
-    return new Promise<void>((resolve) => {
-      const giveUp = clock.after(
-        CLOSE_GRACE_MS,
-        () => {
-          logger.error({ sessionId }, 'the engine did not close in time and was left behind')
-          resolve()
-        },
-        'always',
-      )
-      const closed = () => {
-        giveUp.cancel()
-        resolve()
-      }
-      const failed = (error: unknown) => {
-        logger.error({ sessionId, err: toError(error) }, 'the engine failed to close')
-        closed()
-      }
-      const closing = async () => this.runner.close()
-      closing().then(closed, failed)
+    return letGo(this.runner, clock, {
+      onLate: () => logger.error({ sessionId }, 'the engine did not close in time and was left behind'),
+      onFailed: (error) => logger.error({ sessionId, err: toError(error) }, 'the engine failed to close'),
     })
   }
 }

@@ -227,13 +227,13 @@ export class Waking {
         return { config: admitted.config, runner }
       })
       givenUp.catch(() => {
-        if (!handedOver) building.then(({ runner }) => letGo(runner)).catch(() => {})
+        if (!handedOver) building.then(({ runner }) => letGo(runner, clock)).catch(() => {})
       })
       const { runner, config } = await Promise.race([building, givenUp])
       handedOver = true
       // in the very turn in which its engine was built
       if (session.ended) {
-        void letGo(runner)
+        void letGo(runner, clock)
         throw new CalledOff('The session has ended.')
       }
       await session.engine.wake(runner, config, givenUp)
