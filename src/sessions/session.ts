@@ -111,7 +111,10 @@ export class Session extends SessionState {
       if (!this.midTurn || !isRemembered) return undefined
       return this.world.keeping.deposit(this.id, [this.#withRequest(news)], undefined, patience)
     }
-    return writer.deposit(news, key, patience)
+    const deposited = () => writer.deposit(news, key, patience)
+    // a crash in between would leave an answer to what nobody knows was asked
+    const mayComeFirst = (news.type === 'result' || news.type === 'answer') && !writer.clean
+    return mayComeFirst ? writer.durable(patience).then(deposited) : deposited()
   }
 
   /** What is answered may have been asked after the session was written. */

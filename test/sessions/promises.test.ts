@@ -107,7 +107,10 @@ t.test('what its engine was let go over before it was written down is dispatched
   await until(() => engine.last.closed || void clock.advance(100), 'parked meanwhile')
   journal.broken = true
   journal.release()
-  await t.rejects(given, { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  await t.rejects(
+    given.then(() => {}),
+    { code: 'SG_ERR_STORE_UNAVAILABLE' },
+  )
   journal.broken = false
   await until(async () => (await registry.get(id))?.status === 'parked' || void (await clock.advance(1_000)), 'parked')
   await until(() => dispatched.length > 0, 'dispatched')
@@ -255,3 +258,29 @@ t.test('a storage that takes nothing keeps nobody from looking', async (t) => {
   t.match(await registry.visibleInfo(id, UNLIMITED), { status: 'idle' }, 'at once, when it is known')
   journal.broken = false
 })
+
+for (const what of ['a result', 'an answer'] as const)
+  t.test(`${what} for what is not kept yet is refused when that cannot be kept`, async (t) => {
+    const { registry, gateway, engine, journal, id, session } = await started(t)
+    // the first thing that is asked of the journal arrives, whatever it is
+    journal.hold(1)
+    const { host } = engine.last
+    if (what === 'a result') host.deferExecution({ executionId: 'e1', toolName: 'elsewhere' }).catch(() => {})
+    else host.requestPermission({ toolName: 'Write', toolUseId: 'u1', input: {} }).catch(() => {})
+    const [request] = session.pendingPermissions
+    const given: Promise<unknown> =
+      what === 'a result'
+        ? gateway.executions.submit('e1', ok)
+        : registry.resolvePermission(id, request!.id, { behavior: 'allow' }, UNLIMITED)
+    const refused = t.rejects(
+      given.then(() => {}),
+      { code: 'SG_ERR_STORE_UNAVAILABLE' },
+    )
+    await turns()
+    journal.broken = true
+    journal.release()
+    await refused
+    t.same(engine.last.settled, [])
+    t.equal(session.pendingPermissions.length, what === 'an answer' ? 1 : 0, 'it still waits')
+    journal.broken = false
+  })
