@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { FoundSignIn, SignIns } from '../src/console/sign-ins.js'
-import { GatewayError } from '../src/errors.js'
+import { GatewayError, hasCode } from '../src/errors.js'
 import { offeredToken } from '../src/lib/offered-token.js'
 import type { Identify } from './auth.js'
 import type { IsOwnOrigin } from './origins.js'
@@ -40,7 +40,7 @@ export function signedIn(identify: Identify, signIns: SignIns, isOwnOrigin: IsOw
       request.signInId = found.id
       return principal
     } catch (error) {
-      if (error instanceof GatewayError && error.code === 'SG_ERR_UNAUTHENTICATED') signIns.lapse(found.id)
+      if (hasCode(error, 'SG_ERR_UNAUTHENTICATED')) signIns.lapse(found.id)
       throw error
     }
   }
@@ -64,7 +64,7 @@ async function withoutCookie(request: FastifyRequest, identify: Identify) {
   try {
     return await identify(request)
   } catch (error) {
-    if (!(error instanceof GatewayError) || error.code !== 'SG_ERR_UNAUTHENTICATED') throw error
+    if (!hasCode(error, 'SG_ERR_UNAUTHENTICATED')) throw error
     throw foreignOrigin()
   }
 }

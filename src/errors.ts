@@ -148,6 +148,10 @@ export class GatewayError extends Error {
   }
 }
 
+/** Whether something was refused, and with that code. */
+export const hasCode = (error: unknown, code: ErrorCode): error is GatewayError =>
+  error instanceof GatewayError && error.code === code
+
 /** A refusal in words that fit a request which changes nothing. */
 export function toReader(error: GatewayError): GatewayError {
   const { code, message, cause, retryAfterS } = error

@@ -6,7 +6,7 @@ import { answerClientError, sendProblem } from '../plugins/errors.js'
 import { gatewayPlugin } from '../plugins/gateway.js'
 import { startWithServer } from '../plugins/own-start.js'
 import { RequestLog } from '../plugins/request-log.js'
-import { GatewayError, optionError } from './errors.js'
+import { GatewayError, hasCode, optionError } from './errors.js'
 import type { Gateway } from './gateway/shape.js'
 import { createGateway, MAX_ID_LENGTH, type Surroundings } from './gateway.js'
 import type { JobQueue } from './jobs/queue.js'
@@ -96,7 +96,7 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
       await within(leftMs, Promise.all(answered), { clock })
       await app.close().catch((error) => {
         // a start that was called off is told to who waits for it
-        if (!(error instanceof GatewayError) || error.code !== 'SG_ERR_SHUTTING_DOWN') throw error
+        if (!hasCode(error, 'SG_ERR_SHUTTING_DOWN')) throw error
       })
     },
   }

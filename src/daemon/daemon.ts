@@ -1,5 +1,5 @@
 import type { DestinationStream, Logger } from 'pino'
-import { GatewayError, toError } from '../errors.js'
+import { hasCode, toError } from '../errors.js'
 import { descriptorLimit, descriptorRemedy } from '../lib/descriptors.js'
 import { keepObjectsYoung } from '../lib/young-objects.js'
 import { createWorkerServer, type WorkerServer } from '../server.js'
@@ -128,7 +128,7 @@ function asConfigError(error: unknown, loaded: LoadedConfig): Error | undefined 
   // only who connects finds out; trying again does not mend it
   if (error instanceof StorageError && /^POSTGRES_(URL|WAYS|POOLER)$/.test(error.code))
     return loaded.error([{ path: 'storage.postgres', message: error.message }])
-  if (!(error instanceof GatewayError) || error.code !== 'SG_ERR_OPTION') return undefined
+  if (!hasCode(error, 'SG_ERR_OPTION')) return undefined
   const problems: ConfigProblem[] = error.errors ?? [{ path: '', message: error.message }]
   return loaded.error(
     problems.map(({ path, message }) => ({

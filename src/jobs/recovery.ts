@@ -1,5 +1,5 @@
 import type { SessionEvent } from '../../schemas/events.js'
-import { GatewayError, toError } from '../errors.js'
+import { GatewayError, hasCode, toError } from '../errors.js'
 import type { Logger } from '../lib/logger.js'
 import type { SessionEventTold } from '../sessions/registry-options.js'
 import { getJob, type JobRecord, listJobs, type QueueAdapter } from './adapter.js'
@@ -85,9 +85,6 @@ export async function recover({
   attempts.tookUpAll()
 }
 
-const isUnavailable = (error: unknown): error is GatewayError =>
-  error instanceof GatewayError && error.code === 'SG_ERR_STORE_UNAVAILABLE'
-
 /** What the session of a parked job told while a process without a queue had it. */
 async function goneOn(job: StoredJob, sessions: JobSessions, logger: Logger): Promise<SessionEventTold[]> {
   const sessionId = job.sessionId!
@@ -114,7 +111,7 @@ async function logOf(job: StoredJob, afterSeq: number, sessions: JobSessions, lo
   try {
     return await sessions.eventsAfter(job.sessionId!, afterSeq)
   } catch (error) {
-    if (isUnavailable(error)) {
+    if (hasCode(error, 'SG_ERR_STORE_UNAVAILABLE')) {
       ofSessions.add(error)
       throw error
     }

@@ -1,7 +1,7 @@
 import type { SessionEvent, SessionEventOf } from '../../schemas/events.js'
 import type { JobProgress, JobUsage } from '../../schemas/jobs.js'
 import type { SessionInfo, SessionStatus } from '../../schemas/sessions.js'
-import { GatewayError } from '../errors.js'
+import { GatewayError, hasCode } from '../errors.js'
 import { type Backoff, delayAfter } from '../lib/backoff.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import { newId } from '../lib/new-id.js'
@@ -336,7 +336,7 @@ export class JobRun {
     this.#killing = { error, grace }
     this.#owner.sessions.send(this.sessionId, { type: 'interrupt' }).catch((refusal) => {
       // nothing to interrupt: the session is not even there
-      if (refusal instanceof GatewayError && refusal.code === 'SG_ERR_SESSION_NOT_FOUND') this.#end(this.#killed())
+      if (hasCode(refusal, 'SG_ERR_SESSION_NOT_FOUND')) this.#end(this.#killed())
     })
   }
 

@@ -1,7 +1,7 @@
 import type { SessionCommand } from '../../schemas/commands.js'
 import type { SessionEvent } from '../../schemas/events.js'
 import type { CreateSessionRequest, SessionInfo } from '../../schemas/sessions.js'
-import { GatewayError } from '../errors.js'
+import { hasCode } from '../errors.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { Place } from '../sessions/places.js'
@@ -53,5 +53,5 @@ export interface JobSessions {
 
 /** For what comes of closing a session that may be gone already. @throws the error, if it says anything else */
 export function unlessGone(error: unknown): void {
-  if (!(error instanceof GatewayError) || error.code !== 'SG_ERR_SESSION_NOT_FOUND') throw error
+  if (!hasCode(error, 'SG_ERR_SESSION_NOT_FOUND')) throw error
 }

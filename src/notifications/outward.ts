@@ -1,7 +1,7 @@
 import type { SessionEventOf } from '../../schemas/events.js'
 import type { SessionNotification } from '../../schemas/notifications.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
-import { GatewayError, optionError } from '../errors.js'
+import { hasCode, optionError } from '../errors.js'
 import { oneLine } from '../lib/one-line.js'
 import type { WebhookDeliverer } from '../webhooks/deliverer.js'
 import type { DeliveryOrigin, LeftDelivery, PlannedDelivery } from '../webhooks/delivery.js'
@@ -252,7 +252,7 @@ export class Outward {
     try {
       return (await this.#parts.sessions.waiting(sessionId, requestId)) !== undefined
     } catch (error) {
-      if (error instanceof GatewayError && error.code === 'SG_ERR_SESSION_NOT_FOUND') return false
+      if (hasCode(error, 'SG_ERR_SESSION_NOT_FOUND')) return false
       throw error
     }
   }

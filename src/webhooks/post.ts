@@ -1,5 +1,5 @@
 import { errors, request } from 'undici'
-import { GatewayError } from '../errors.js'
+import { hasCode } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
 import type { WebhookTarget } from './target.js'
 
@@ -83,7 +83,7 @@ const lowerCased = (headers: Readonly<Record<string, string>> = {}) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
 
 function errorClass(error: unknown): PostError {
-  if (error instanceof GatewayError && error.code === 'SG_ERR_EGRESS_BLOCKED') return 'blocked'
+  if (hasCode(error, 'SG_ERR_EGRESS_BLOCKED')) return 'blocked'
   if (error instanceof errors.ConnectTimeoutError || error instanceof errors.HeadersTimeoutError) return 'timeout'
   const { code, syscall } = error as NodeJS.ErrnoException
   return syscall === 'getaddrinfo' || code === 'ENOTFOUND' || code === 'EAI_AGAIN' ? 'dns' : 'connect'

@@ -1,7 +1,7 @@
 import type { SessionEventOf } from '../../../schemas/events.js'
 import type { PermissionRequest, ResolvePermissionRequest } from '../../../schemas/permissions.js'
 import type { SessionInfo } from '../../../schemas/sessions.js'
-import { GatewayError } from '../../errors.js'
+import { GatewayError, hasCode } from '../../errors.js'
 import type { Clock } from '../../lib/clock.js'
 import { unavailable } from '../../lib/patience.js'
 import type { ChannelMessage } from '../channels/message.js'
@@ -150,8 +150,7 @@ export class AnswerLinks {
     try {
       return await this.#options.sessions.waiting(sessionId, requestId)
     } catch (error) {
-      const isGone = error instanceof GatewayError && error.code === 'SG_ERR_SESSION_NOT_FOUND'
-      throw isGone
+      throw hasCode(error, 'SG_ERR_SESSION_NOT_FOUND')
         ? new GatewayError('SG_ERR_ANSWER_LINK_EXPIRED', { detail: 'The session is not there any more.' })
         : error
     }

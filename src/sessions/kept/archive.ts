@@ -1,7 +1,7 @@
 import type { SessionClosedReason } from '../../../schemas/events.js'
 import type { ProfileInfo } from '../../../schemas/profiles.js'
 import type { SessionInfo } from '../../../schemas/sessions.js'
-import { type GatewayError, toError } from '../../errors.js'
+import { hasCode, toError } from '../../errors.js'
 import type { Executions } from '../../executions/executions.js'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
 import type { Timer } from '../../lib/clock.js'
@@ -169,7 +169,7 @@ export class Archive {
 
   /** When the storage was why it failed, unless the process ends. @param tries so far */
   #tryAgain(error: unknown, tries: number, work: () => Promise<void>): void {
-    if (this.#isStopped || (error as GatewayError).code !== 'SG_ERR_STORE_UNAVAILABLE') return
+    if (this.#isStopped || !hasCode(error, 'SG_ERR_STORE_UNAVAILABLE')) return
     const timer = this.#parts.retryAfter(delayAfter(tries, AGAIN), () => {
       this.#again.delete(timer)
       void work()

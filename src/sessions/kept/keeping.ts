@@ -1,5 +1,5 @@
 import type { SessionClosedReason } from '../../../schemas/events.js'
-import { GatewayError, toError } from '../../errors.js'
+import { hasCode, toError } from '../../errors.js'
 import type { KeptKey } from '../../idempotency/store.js'
 import type { Clock } from '../../lib/clock.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
@@ -265,7 +265,7 @@ export class Keeping implements JournalWriterParts {
       return await work()
     } catch (error) {
       this.report(error, { ...(sessionId !== undefined && { sessionId }), phase: 'store' })
-      throw error instanceof GatewayError && error.code === 'SG_ERR_STORE_UNAVAILABLE' ? error : unavailable(error)
+      throw hasCode(error, 'SG_ERR_STORE_UNAVAILABLE') ? error : unavailable(error)
     }
   }
 }

@@ -1,11 +1,10 @@
 import type { DeferredExecution, ExecutionResult } from '../../engines/runner.js'
-import { GatewayError, invalidField, toError } from '../../errors.js'
+import { GatewayError, hasCode, invalidField, toError } from '../../errors.js'
 import { interruptedResult, WITHDRAWN } from '../asks/deferred-executions.js'
 import type { SessionState } from '../session-state.js'
 import type { RunnerLink } from './runner-link.js'
 
-const isAnothers = (error: unknown): error is GatewayError =>
-  error instanceof GatewayError && error.code === 'SG_ERR_EXECUTION_EXISTS'
+const isAnothers = (error: unknown): error is GatewayError => hasCode(error, 'SG_ERR_EXECUTION_EXISTS')
 
 /** Takes the executions that an engine defers, and has them dispatched once they are written down. */
 export class Deferring {

@@ -2,7 +2,7 @@ import type { SessionClosedReason } from '../../../schemas/events.js'
 import type { ResolvePermissionRequest } from '../../../schemas/permissions.js'
 import type { SessionInfo } from '../../../schemas/sessions.js'
 import type { ExecutionResult } from '../../engines/runner.js'
-import { GatewayError } from '../../errors.js'
+import { GatewayError, hasCode } from '../../errors.js'
 import type { Executions, ResultTaker } from '../../executions/executions.js'
 import type { KeptKey } from '../../idempotency/store.js'
 import type { Patience } from '../../lib/patience.js'
@@ -254,7 +254,7 @@ async function isTakenBy(session: Session, asked: Asked): Promise<boolean> {
     await session.accept(asked)
     return true
   } catch (error) {
-    if (error instanceof GatewayError && error.code === 'SG_ERR_SESSION_ENDED') return false
+    if (hasCode(error, 'SG_ERR_SESSION_ENDED')) return false
     throw error
   }
 }
