@@ -3,7 +3,7 @@ import type { Standing } from '../cluster/standing.js'
 import type { SignIns } from '../console/sign-ins.js'
 import { endOrphans } from '../engines/cli/index.js'
 import type { ToolEndpoint } from '../engines/tool-endpoint.js'
-import { GatewayError, toError } from '../errors.js'
+import { GatewayError, hasCode, toError } from '../errors.js'
 import type { Executions } from '../executions/executions.js'
 import { answerLeft } from '../idempotency/making.js'
 import type { IdempotencyStore } from '../idempotency/store.js'
@@ -128,9 +128,14 @@ export class GatewayLife {
       () => (options.queue?.adapter ? queue?.start().catch((error) => unstarted(error, keptIn)) : queue?.start()),
       () => answerLeft(idempotency, lookups.findMade, { logger: options.logger }),
     ]
-    for (const step of steps) {
-      if (this.#state !== 'built') throw new GatewayError('SG_ERR_SHUTTING_DOWN')
-      await step()
+    try {
+      for (const step of steps) {
+        if (this.#state !== 'built') throw new GatewayError('SG_ERR_SHUTTING_DOWN')
+        await step()
+      }
+    } catch (error) {
+      // the store's own words, which a refusal has as its cause
+      throw hasCode(error, 'SG_ERR_STORE_UNAVAILABLE') ? (error.cause ?? error) : error
     }
   }
 

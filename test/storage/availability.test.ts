@@ -246,3 +246,17 @@ t.test('what a gateway could not write before it was closed is not written into 
   t.same(journal.writes.slice(written), [])
   t.match(await journal.get(id), { state: { info: { title: 'of the second' } } })
 })
+
+t.test('a start that cannot read what is kept says why, in the words of the storage', async (t) => {
+  const message = 'the table is gone'
+  const broken = async () => {
+    throw new Error(message)
+  }
+  const withQueue = createMemoryStorage()
+  withQueue.queue.list = broken
+  await t.rejects(buildGateway(t, { storage: withQueue, queue: {} }), { message })
+  const withChannels = createMemoryStorage()
+  withChannels.channels!.key = broken
+  const channels = [{ name: 'browsers', format: 'web_push' as const, subject: 'https://example.com' }]
+  await t.rejects(buildGateway(t, { storage: withChannels, notifications: { channels } }), { message })
+})
