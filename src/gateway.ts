@@ -199,7 +199,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
   }
   const queue = options.queue && createQueue(options.queue)
 
-  const channels = storage?.channels ?? createMemoryChannelStore()
+  const channels = refusing(storage?.channels ?? createMemoryChannelStore())
   const { nodes, feed, inbox, notifier, outward, notifications } = buildNotifications({
     ...{ options, clock, retryAfter, storage, channels, cluster, registry, deliverer, outbox, basePath },
     ...{ operatorGuard, pushGuard, callerNamed: surroundings.callerNamed },
@@ -210,7 +210,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
     options.console && options.authenticate
       ? new SignIns({
           ...{ ...options.console, clock, logger, retryAfter },
-          store: storage?.signIns ?? createMemorySignInStore(),
+          store: refusing(storage?.signIns ?? createMemorySignInStore()),
           ...{ shared: nodes !== undefined, tellOthers: nodes && (() => nodes.exchange.tell('signIns')) },
           keyOnce: (name, value) => channels.keyOnce(name, value),
           endWhatWasMadeIn: (id) => outward.push?.subscriptions.endSignIn(id) ?? Promise.resolve(),

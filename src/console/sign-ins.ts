@@ -6,7 +6,7 @@ import type { Clock } from '../lib/clock.js'
 import { type CopiedStore, type Freshness, freshnessOf } from '../lib/freshness.js'
 import { Listeners } from '../lib/listeners.js'
 import { newId } from '../lib/new-id.js'
-import { type Persistence, patiently, persistently, unavailable } from '../lib/patience.js'
+import { type Persistence, patiently, persistently, readInTime } from '../lib/patience.js'
 import type { Principal } from '../principal.js'
 import { hashOfSecret, newSecret, openToken, sealToken } from './secrets.js'
 import type { KeptSignIn, SignInStore } from './store.js'
@@ -77,12 +77,7 @@ export class SignIns {
    * @throws SG_ERR_STORE_UNAVAILABLE
    */
   refreshed(): Promise<void> | undefined {
-    return (
-      this.#freshness &&
-      patiently(this.#parts.clock, () => this.#freshness!.check()).catch((error) => {
-        throw unavailable(error)
-      })
-    )
+    return this.#freshness && readInTime(this.#parts.clock, () => this.#freshness!.check())
   }
 
   async #read(): Promise<void> {
@@ -178,12 +173,7 @@ export class SignIns {
     await endWhatWasMadeIn?.(id)
     await patiently(clock, async (isRefused) => {
       this.#ending.add(id)
-      await store
-        .remove(id)
-        .catch((error) => {
-          throw unavailable(error)
-        })
-        .finally(() => this.#ending.delete(id))
+      await store.remove(id).finally(() => this.#ending.delete(id))
       if (isRefused() && this.#byId.has(id)) await this.#takenBack(() => store.save(kept))
       else this.#forget(kept)
     })
@@ -240,7 +230,7 @@ export class SignIns {
       else await store.save(kept)
     } catch (error) {
       this.#saved.delete(kept.id)
-      throw unavailable(error)
+      throw error
     }
   }
 

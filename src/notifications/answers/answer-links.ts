@@ -3,7 +3,6 @@ import type { PermissionRequest, ResolvePermissionRequest } from '../../../schem
 import type { SessionInfo } from '../../../schemas/sessions.js'
 import { GatewayError, hasCode } from '../../errors.js'
 import type { Clock } from '../../lib/clock.js'
-import { unavailable } from '../../lib/patience.js'
 import type { ChannelMessage } from '../channels/message.js'
 import { answerOf } from './answer-form.js'
 import type { AnswerKeys } from './answer-keys.js'
@@ -133,10 +132,7 @@ export class AnswerLinks {
 
   async #grantOf(token: string): Promise<{ grant: AnswerGrant; recipient: string }> {
     const { keys, recipient } = this.#options
-    const key = await keys.current().catch((cause) => {
-      throw unavailable(cause)
-    })
-    const grant = readGrant(token, key)
+    const grant = readGrant(token, await keys.current())
     const sentTo = grant && recipient(grant.channel)
     if (!grant || sentTo === undefined) throw new GatewayError('SG_ERR_ANSWER_LINK')
     return { grant, recipient: sentTo }

@@ -7,7 +7,7 @@ import type { Clock } from '../../lib/clock.js'
 import { type CopiedStore, type Freshness, freshnessOf } from '../../lib/freshness.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
 import { newId } from '../../lib/new-id.js'
-import { overdue, type Persistence, patiently, persistently, unavailable } from '../../lib/patience.js'
+import { overdue, type Persistence, patiently, persistently } from '../../lib/patience.js'
 import { present } from '../../lib/present.js'
 import { tried } from '../../lib/tried.js'
 import { type CallerNamed, nameOf, type Principal, visible, visibleProfiles } from '../../principal.js'
@@ -43,12 +43,15 @@ export class PushSubscriptions {
     this.#freshness = freshnessOf(options, () => this.#read())
   }
 
-  /** Reads what earlier processes left. @throws what the store throws */
+  /** Reads what earlier processes left. @throws SG_ERR_STORE_UNAVAILABLE */
   async load(): Promise<void> {
     await (this.refreshed() ?? this.#read())
   }
 
-  /** Resolves when what is known is what was kept before the call; undefined: it is, as nobody else changes anything. @throws what the store throws */
+  /**
+   * Resolves when what is known is what was kept before the call; undefined: it is, as nobody else changes anything.
+   * @throws SG_ERR_STORE_UNAVAILABLE
+   */
   refreshed(): Promise<void> | undefined {
     return this.#freshness?.check()
   }
@@ -96,14 +99,14 @@ export class PushSubscriptions {
   ): Promise<{ subscription: KeptSubscription; isNew: boolean }> {
     this.#assertUsable(request)
     return this.#changing(async (isRefused) => {
-      await this.#refreshed()
+      await this.refreshed()
       const known = this.#find(request.endpoint)
       const subscription = this.#subscriptionOf(request, principal, signIn, known)
       const isOwn = known !== undefined && isOf(known, principal)
       if (known && !isOwn && !sameKeys(known, subscription)) throw new GatewayError('SG_ERR_SUBSCRIPTION_EXISTS')
       if (!isOwn) await this.#makeRoom(principal)
       const { store } = this.#options
-      await this.#kept(store.saveSubscription(subscription))
+      await store.saveSubscription(subscription)
       if (isRefused())
         await this.#takenBack(() => (known ? store.saveSubscription(known) : store.removeSubscription(subscription.id)))
       else this.#byId.set(subscription.id, subscription)
@@ -115,7 +118,7 @@ export class PushSubscriptions {
   /** @throws SG_ERR_SUBSCRIPTION_NOT_FOUND, the same for one that is not there and another caller's · SG_ERR_STORE_UNAVAILABLE */
   unsubscribe(endpoint: string, principal: Principal): Promise<void> {
     return this.#changing(async (isRefused) => {
-      await this.#refreshed()
+      await this.refreshed()
       const known = this.#find(endpoint)
       if (!known || !isOf(known, principal)) throw new GatewayError('SG_ERR_SUBSCRIPTION_NOT_FOUND')
       await this.#end(known, isRefused)
@@ -126,7 +129,7 @@ export class PushSubscriptions {
   /** Those that were made in a sign-in, before that ends: its browser may be lost, and can end nothing itself. @throws SG_ERR_STORE_UNAVAILABLE */
   endSignIn(signIn: string): Promise<void> {
     return this.#changing(async (isRefused) => {
-      await this.#refreshed()
+      await this.refreshed()
       const made = [...this.#byId.values()].filter((one) => one.signIn === signIn)
       for (const one of made) await this.#end(one, isRefused)
       if (made.length > 0) await this.#options.tellOthers?.()
@@ -135,7 +138,7 @@ export class PushSubscriptions {
 
   async #end(known: KeptSubscription, isRefused: () => boolean): Promise<void> {
     const { store } = this.#options
-    await this.#kept(store.removeSubscription(known.id))
+    await store.removeSubscription(known.id)
     if (isRefused()) await this.#takenBack(() => store.saveSubscription(known))
     else this.#byId.delete(known.id)
   }
@@ -146,7 +149,7 @@ export class PushSubscriptions {
    */
   forget({ id, createdAt }: Pick<KeptSubscription, 'id' | 'createdAt'>): Promise<void> {
     const forgotten = async () => {
-      await this.#refreshed()
+      await this.refreshed()
       if (this.#byId.get(id)?.createdAt === createdAt) await this.#remove(id)
     }
     const { signal } = this.#stop
@@ -159,7 +162,7 @@ export class PushSubscriptions {
   }
 
   async #remove(id: string): Promise<void> {
-    await this.#kept(this.#options.store.removeSubscription(id))
+    await this.#options.store.removeSubscription(id)
     this.#byId.delete(id)
   }
 
@@ -205,19 +208,6 @@ export class PushSubscriptions {
     if (!isBytes(keys.auth, 16)) throw invalidField('keys.auth', 'must be 16 bytes as base64url.')
     if (typeof expirationTime === 'number' && expirationTime <= this.#options.clock.now())
       throw invalidField('expirationTime', 'is over.')
-  }
-
-  async #refreshed(): Promise<void> {
-    const refreshed = this.refreshed()
-    if (refreshed) await this.#kept(refreshed)
-  }
-
-  async #kept(saved: Promise<void>): Promise<void> {
-    try {
-      await saved
-    } catch (cause) {
-      throw unavailable(cause)
-    }
   }
 
   /** Changes run one after the other; whoever asks for one does not wait for ever. */

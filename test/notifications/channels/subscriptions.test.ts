@@ -2,6 +2,7 @@ import t, { type Test } from 'tap'
 import { silentLogger } from '../../../src/lib/logger.js'
 import { PushSubscriptions } from '../../../src/notifications/channels/subscriptions.js'
 import type { CallerNamed, Principal } from '../../../src/principal.js'
+import { refusing } from '../../../src/storage/availability.js'
 import { createMemoryChannelStore } from '../../../src/storage/memory/channel-store.js'
 import { EgressGuard } from '../../../src/webhooks/egress.js'
 import { until } from '../../fixtures/build.js'
@@ -22,7 +23,7 @@ async function world(t: Test, { store = createMemoryChannelStore(), callerNamed 
   const guard = new EgressGuard({ allowedHosts: [service.host] })
   const clock = new VirtualClock()
   const parts = {
-    store,
+    store: refusing(store),
     clock,
     logger: silentLogger,
     retryAfter: (ms: number, run: () => void) => clock.after(ms, run),
