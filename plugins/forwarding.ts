@@ -6,7 +6,7 @@ import { endToEnd, type HopRefused, hopRefusal, wasUnsent } from '../src/cluster
 import type { OwnNode } from '../src/cluster/own-node.js'
 import { GatewayError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
-import { unavailable } from '../src/lib/patience.js'
+import { asUnavailable } from '../src/lib/patience.js'
 import type { ClusterNode } from '../src/storage/cluster.js'
 import { stays } from './connections.js'
 import { clientOf } from './hops.js'
@@ -59,7 +59,7 @@ export function forwardToOwner(scope: FastifyInstance, { host, gateway, splices 
       const left = cluster.leaveTo(target).catch(() => gateway.close().then(() => true))
       left.then(
         (isLeft) => done(new GatewayError(isLeft ? 'SG_ERR_WRONG_NODE' : 'SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })),
-        (error) => done(refusalOf(error)),
+        (error) => done(asUnavailable(error)),
       )
       return
     }
@@ -67,7 +67,7 @@ export function forwardToOwner(scope: FastifyInstance, { host, gateway, splices 
     if (request.hop) {
       cluster.where(target).then(
         (place) => done(place === 'here' ? undefined : new GatewayError('SG_ERR_WRONG_NODE')),
-        (error) => done(refusalOf(error)),
+        (error) => done(asUnavailable(error)),
       )
       return
     }
@@ -76,7 +76,7 @@ export function forwardToOwner(scope: FastifyInstance, { host, gateway, splices 
       (isHere) => isHere && done(),
       (error) => {
         forwarding.end()
-        done(refusalOf(error))
+        done(asUnavailable(error))
       },
     )
   })
@@ -85,8 +85,6 @@ export function forwardToOwner(scope: FastifyInstance, { host, gateway, splices 
 /** Whether it asks a node that drains for nothing but what that one knows of what is still at work there. */
 const isRead = (request: FastifyRequest, cluster: OwnNode, target: Target): boolean =>
   REPEATABLE.has(request.method) && !stays(request) && ('job' in target || cluster.isResident(target))
-
-const refusalOf = (error: unknown): GatewayError => (error instanceof GatewayError ? error : unavailable(error))
 
 function targetOf({ routeOptions: { config }, params }: FastifyRequest): Target | undefined {
   const { id = '', executionId = '' } = params as { id?: string; executionId?: string }

@@ -1,6 +1,7 @@
 import { GatewayError, toError } from '../errors.js'
 import { type Backoff, delayAfter } from './backoff.js'
 import type { Clock } from './clock.js'
+import type { KeyedLock } from './keyed-lock.js'
 import type { Logger } from './logger.js'
 import { within } from './within.js'
 
@@ -42,6 +43,10 @@ const RETRY: Backoff = { firstMs: 500, longestMs: 30_000 }
 export const unavailable = (cause?: unknown): GatewayError =>
   new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause, retryAfterS: 5 })
 
+/** A refusal as it is; of anything else that a storage answers, the cause is for the log. */
+export const asUnavailable = (error: unknown): GatewayError =>
+  error instanceof GatewayError ? error : unavailable(error)
+
 /** Of what is only read: nothing comes of it later. @throws SG_ERR_STORE_UNAVAILABLE */
 export const tooLate = (): never => {
   throw unavailable()
@@ -52,7 +57,7 @@ export async function readInTime<T>(clock: Pick<Clock, 'after'>, read: () => Pro
   try {
     return await within(PATIENCE_MS, read(), { clock, onLate: tooLate })
   } catch (error) {
-    throw error instanceof GatewayError ? error : unavailable(error)
+    throw asUnavailable(error)
   }
 }
 
@@ -64,17 +69,22 @@ export const overdue = (): GatewayError =>
     retryAfterS: 5,
   })
 
+interface PatientOptions<T> {
+  /** Told when they are refused, with what is still under way. */
+  onLate?: (working: Promise<T>) => void
+  /** What is left of theirs; default: they come right now. */
+  patience?: Patience | undefined
+}
+
 /**
  * Does something that has to be kept for somebody who does not wait for ever.
  * @param work takes back what it has done when they were refused meanwhile: they were told that nothing was
- * @param options.onLate told when they are refused, with what is still under way
- * @param options.patience what is left of theirs; default: they come right now
  * @throws SG_ERR_STORE_UNAVAILABLE when it takes too long
  */
 export function patiently<T>(
   clock: Pick<Clock, 'after'>,
   work: (isRefused: () => boolean) => Promise<T>,
-  { onLate, patience }: { onLate?: (working: Promise<T>) => void; patience?: Patience | undefined } = {},
+  { onLate, patience }: PatientOptions<T> = {},
 ): Promise<T> {
   const leftMs = patience ? patience.leftMs : PATIENCE_MS
   if (leftMs === 0) return Promise.reject(overdue())
@@ -86,6 +96,21 @@ export function patiently<T>(
     throw overdue()
   }
   return within(leftMs, working, { clock, onLate: late })
+}
+
+/** The same, in turn with what else is done under a key, and not at all when they were refused before that. */
+export function patientlyInTurn<T>(
+  clock: Pick<Clock, 'after'>,
+  { lock, key = '' }: { lock: KeyedLock; key?: string },
+  work: (isRefused: () => boolean) => Promise<T>,
+  options?: PatientOptions<T>,
+): Promise<T> {
+  const inTurn = (isRefused: () => boolean) =>
+    lock.run(key, () => {
+      if (isRefused()) throw overdue()
+      return work(isRefused)
+    })
+  return patiently(clock, inTurn, options)
 }
 
 /** How a write is repeated. */

@@ -14,7 +14,7 @@ import { type CopiedStore, type Freshness, freshnessOf } from '../lib/freshness.
 import { KeyedLock } from '../lib/keyed-lock.js'
 import { newId } from '../lib/new-id.js'
 import { type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
-import { Patience, type Persistence, patiently, persistently, unavailable } from '../lib/patience.js'
+import { Patience, type Persistence, patiently, patientlyInTurn, persistently, unavailable } from '../lib/patience.js'
 import { type Checker, compileSchema } from '../lib/validation.js'
 import { within } from '../lib/within.js'
 import { type Principal, visible } from '../principal.js'
@@ -334,12 +334,7 @@ export class ManagedProfiles {
 
   /** Changes run one after the other; whoever asks for one does not wait for ever. */
   #changing<T>(change: (isRefused: () => boolean) => Promise<T>, waitedMs?: number): Promise<T> {
-    const called = (isRefused: () => boolean) => {
-      if (isRefused()) throw unavailable()
-      return change(isRefused)
-    }
     const { clock } = this.#options
-    const inTurn = (isRefused: () => boolean) => this.#changes.run('', () => called(isRefused))
-    return patiently(clock, inTurn, { patience: new Patience(clock, waitedMs) })
+    return patientlyInTurn(clock, { lock: this.#changes }, change, { patience: new Patience(clock, waitedMs) })
   }
 }

@@ -7,7 +7,7 @@ import type { Clock } from '../../lib/clock.js'
 import { type CopiedStore, type Freshness, freshnessOf } from '../../lib/freshness.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
 import { newId } from '../../lib/new-id.js'
-import { overdue, type Persistence, patiently, persistently } from '../../lib/patience.js'
+import { type Persistence, patientlyInTurn, persistently } from '../../lib/patience.js'
 import { present } from '../../lib/present.js'
 import { tried } from '../../lib/tried.js'
 import { type CallerNamed, nameOf, type Principal, visible, visibleProfiles } from '../../principal.js'
@@ -212,11 +212,7 @@ export class PushSubscriptions {
 
   /** Changes run one after the other; whoever asks for one does not wait for ever. */
   #changing<T>(change: (isRefused: () => boolean) => Promise<T>): Promise<T> {
-    const called = (isRefused: () => boolean) => {
-      if (isRefused()) throw overdue()
-      return change(isRefused)
-    }
-    return patiently(this.#options.clock, (isRefused) => this.#lock.run('', () => called(isRefused)))
+    return patientlyInTurn(this.#options.clock, { lock: this.#lock }, change)
   }
 
   #takenBack(write: () => Promise<void>): Promise<void> {

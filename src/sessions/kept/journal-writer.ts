@@ -1,8 +1,17 @@
-import { GatewayError } from '../../errors.js'
+import type { GatewayError } from '../../errors.js'
 import type { KeptKey } from '../../idempotency/store.js'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
 import type { Clock, Timer } from '../../lib/clock.js'
-import { overdue, PATIENCE_MS, Patience, patiently, readInTime, unavailable } from '../../lib/patience.js'
+import {
+  asUnavailable,
+  overdue,
+  PATIENCE_MS,
+  Patience,
+  patiently,
+  readInTime,
+  tooLate,
+  unavailable,
+} from '../../lib/patience.js'
 import { within } from '../../lib/within.js'
 import { along, type PlannedNotification } from '../../notifications/planned.js'
 import type { LogJournal } from '../log/event-log.js'
@@ -124,19 +133,16 @@ export class JournalWriter implements LogJournal {
     try {
       await patiently(this.#clock, deposited, { patience, onLate })
     } catch (error) {
-      throw error instanceof GatewayError ? error : unavailable(error)
+      throw asUnavailable(error)
     }
   }
 
   /** Whoever comes while it is being removed is told how that ended. @throws SG_ERR_STORE_UNAVAILABLE when it takes too long */
   async #removalOver(removing: Promise<void>, { leftMs }: Patience): Promise<void> {
-    const onLate = (): never => {
-      throw unavailable()
-    }
     await within(
       leftMs,
       removing.catch(() => {}),
-      { clock: this.#clock, onLate },
+      { clock: this.#clock, onLate: tooLate },
     )
   }
 

@@ -9,6 +9,7 @@ import {
   PATIENCE_MS,
   type Patience,
   patiently,
+  patientlyInTurn,
   persistently,
   tooLate,
   unavailable,
@@ -248,16 +249,11 @@ export class Keeping implements JournalWriterParts {
     { patience, keys = [] }: { patience?: Patience | undefined; keys?: readonly string[] } = {},
   ): Promise<T> {
     if (this.overdue.has(id)) throw overdue()
-    const inTurn = (isRefused: () => boolean) =>
-      this.#lock.run(id, () => {
-        if (isRefused()) throw overdue()
-        return work(isRefused)
-      })
     const onLate = (working: Promise<T>) => {
       const done = this.overdue.add(id, keys)
       working.then(done, done)
     }
-    return patiently(this.#clock, inTurn, { onLate, patience })
+    return patientlyInTurn(this.#clock, { lock: this.#lock, key: id }, work, { onLate, patience })
   }
 
   async #guarded<T>(sessionId: string | undefined, work: () => Promise<T>): Promise<T> {
