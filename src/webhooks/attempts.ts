@@ -66,7 +66,7 @@ export class Attempts {
       const written = await this.#tried(id, () => write(clock.now()))
       if (!written) return await unwritten()
       if (standstill?.stands) await standstill.passed(signal)
-      // meanwhile it may have been called off, of which `post` would hear no more
+      // meanwhile it may have been called off
       if (signal.aborted) return undefined
       if (isWithdrawn()) return 'unwanted'
       const outcome = await timed(clock, () => post(target, written, clock, signal))

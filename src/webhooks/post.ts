@@ -1,5 +1,6 @@
 import { errors, request } from 'undici'
 import { hasCode } from '../errors.js'
+import { onceAborted } from '../lib/aborted.js'
 import type { Clock } from '../lib/clock.js'
 import type { WebhookTarget } from './target.js'
 
@@ -44,8 +45,7 @@ export async function post(
   stop: AbortSignal,
 ): Promise<PostOutcome> {
   const abort = new AbortController()
-  const onStop = () => abort.abort()
-  stop.addEventListener('abort', onStop, { once: true })
+  const forget = onceAborted(stop, () => abort.abort())
   const timer = clock.after(ATTEMPT_MS, () => abort.abort(), 'always')
   try {
     const {
@@ -75,7 +75,7 @@ export async function post(
     return { error: abort.signal.aborted ? 'timeout' : errorClass(error) }
   } finally {
     timer.cancel()
-    stop.removeEventListener('abort', onStop)
+    forget()
   }
 }
 

@@ -3,6 +3,7 @@ import { setImmediate as nextTick } from 'node:timers/promises'
 import type { ToolSet } from 'ai'
 import { type PermissionMode, PROVIDER_PERMISSION_MODES } from '../../../schemas/permissions.js'
 import { GatewayError } from '../../errors.js'
+import { onceAborted } from '../../lib/aborted.js'
 import type { Clock } from '../../lib/clock.js'
 import { Hold } from '../../lib/hold.js'
 import type {
@@ -169,19 +170,17 @@ export class ProviderRunner implements Runner {
     const controller = new AbortController()
     // each of its calls waits for it
     setMaxListeners(0, controller.signal)
-    const onSessionEnd = () => {
+    const forget = onceAborted(host.signal, () => {
       this.#isClosed = true
       controller.abort()
-    }
-    if (host.signal.aborted) onSessionEnd()
-    host.signal.addEventListener('abort', onSessionEnd, { once: true })
+    })
     const active: ActiveTurn = {
       controller,
       startedAt: this.#session.clock.steady() - turn.elapsedMs,
       done: Promise.resolve(),
     }
     this.#active = active
-    active.done = this.#run(turn, calls, active).finally(() => host.signal.removeEventListener('abort', onSessionEnd))
+    active.done = this.#run(turn, calls, active).finally(forget)
   }
 
   async #run(turn: TurnState, calls: CallDesk, active: ActiveTurn): Promise<void> {

@@ -6,6 +6,7 @@ import {
   type ResolvePermissionRequest,
 } from '../../../schemas/permissions.js'
 import type { PermissionAsk, PermissionDecision, SessionRunnerConfig } from '../../engines/runner.js'
+import { onceAborted } from '../../lib/aborted.js'
 import type { Clock } from '../../lib/clock.js'
 import { deferred } from '../../lib/deferred.js'
 import { LazyMap } from '../../lib/lazy-map.js'
@@ -169,8 +170,7 @@ export class PermissionDesk {
       if (this.#pending.get(requestId)?.decide === decide)
         this.#resolve(requestId, TAKEN_BACK, 'policy', { channel: 'policy' })
     }
-    if (takenBack?.aborted) deny()
-    else takenBack?.addEventListener('abort', deny, { once: true })
+    if (takenBack) onceAborted(takenBack, deny)
   }
 
   /** Tells the answers that were given while the session was parked, each once, whether the engine asks again or not. */

@@ -1,5 +1,6 @@
 import type { DeferredExecution, ExecutionResult } from '../../engines/runner.js'
 import { GatewayError, hasCode, invalidField, toError } from '../../errors.js'
+import { onceAborted } from '../../lib/aborted.js'
 import { interruptedResult, WITHDRAWN } from '../asks/deferred-executions.js'
 import type { SessionState } from '../session-state.js'
 import type { RunnerLink } from './runner-link.js'
@@ -23,9 +24,7 @@ export class Deferring {
     // one that was parked is deferred again by the next engine, which may give it up, too
     if (world.executions.defer(id, executionId, expiresAt)) await this.#dispatch(link, execution, takenBack)
     else if (!this.#session.executions.knows(executionId)) await this.#takeAgain(execution)
-    const giveUp = () => this.giveUp(executionId, WITHDRAWN)
-    if (takenBack?.aborted) giveUp()
-    else takenBack?.addEventListener('abort', giveUp, { once: true })
+    if (takenBack) onceAborted(takenBack, () => this.giveUp(executionId, WITHDRAWN))
   }
 
   giveUp(executionId: string, result: ExecutionResult): void {

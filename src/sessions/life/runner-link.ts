@@ -9,6 +9,7 @@ import type {
   RunnerSnapshot,
 } from '../../engines/runner.js'
 import { GatewayError, toError } from '../../errors.js'
+import { onceAborted } from '../../lib/aborted.js'
 import type { Clock } from '../../lib/clock.js'
 import type { Logger } from '../../lib/logger.js'
 import { tried } from '../../lib/tried.js'
@@ -120,11 +121,9 @@ export class RunnerLink implements RunnerHost {
   /** What an engine takes back because it is closed goes on waiting, for its successor. */
   #whileHeard(takenBack: AbortSignal): AbortSignal {
     const heard = new AbortController()
-    const tell = () => {
+    onceAborted(takenBack, () => {
       if (this.#isHeard) heard.abort()
-    }
-    if (takenBack.aborted) tell()
-    else takenBack.addEventListener('abort', tell, { once: true })
+    })
     return heard.signal
   }
 

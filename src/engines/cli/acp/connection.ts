@@ -10,6 +10,7 @@ import {
   type SessionUpdate,
 } from '@agentclientprotocol/sdk'
 import { startError } from '../../../errors.js'
+import { onceAborted } from '../../../lib/aborted.js'
 import { within } from '../../../lib/within.js'
 import type { AgentProcess } from '../process.js'
 
@@ -39,10 +40,9 @@ export function connectAcp({ child }: AgentProcess, listener: AcpListener): AcpC
   const connection = client({ name: 'session-gateway' })
     .onRequest(methods.client.session.requestPermission, ({ params, signal }) => {
       const takenBack = new AbortController()
-      const tell = () => {
+      onceAborted(signal, () => {
         if (!connection.signal.aborted) takenBack.abort()
-      }
-      signal.addEventListener('abort', tell, { once: true })
+      })
       return listener.onPermission(params, takenBack.signal)
     })
     .onNotification(methods.client.session.update, ({ params }) => listener.onUpdate(params.update, params.sessionId))
