@@ -88,7 +88,7 @@ export function requireIdentity(scope: FastifyInstance, gateway: Gateway, identi
   }
   scope.addHook('onRequest', (request, reply, done) => {
     // what another node asks for may be left to it
-    if (gateway.draining && !request.hop) return done(new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 }))
+    if (gateway.draining && !request.hop) return done(new GatewayError('SG_ERR_SHUTTING_DOWN'))
     keepFromCaches(request, reply)
     const caller = callerOf(request, identify)
     if (isPromise(caller)) caller.then((principal) => done(enter(request, principal)), done)

@@ -5,8 +5,6 @@ import { GatewayError } from '../src/errors.js'
 import type { Logger } from '../src/lib/logger.js'
 import { isUpgrade } from './upgrades.js'
 
-const RETRY_AFTER_S = 5
-
 /** Whether its connection is to outlast an answer: a WebSocket or a stream of events. */
 export const stays = (request: FastifyRequest): boolean =>
   isUpgrade(request) || (request.headers.accept?.includes('text/event-stream') ?? false)
@@ -79,7 +77,7 @@ class Room {
     if (this.#taken.size >= this.#size) {
       if (!this.#isTold) this.#onFull()
       this.#isTold = true
-      return new GatewayError('SG_ERR_TOO_MANY_CONNECTIONS', { retryAfterS: RETRY_AFTER_S })
+      return new GatewayError('SG_ERR_TOO_MANY_CONNECTIONS')
     }
     this.#taken.add(connection)
     connection.once('close', this.#onClose)

@@ -26,16 +26,12 @@ const STATUS_CODES_OF_HOSTS: Record<number, ErrorCode> = {
   429: 'SG_ERR_TOO_MANY',
   503: 'SG_ERR_UNAVAILABLE',
 }
-/** Where who refused does not say when to come back. */
-const RETRY_AFTER_S = 5
 
 /** What a client needs to do better, by the status that asks for it. */
 const STATUS_HEADERS: Record<number, Record<string, string | number>> = {
   401: { 'www-authenticate': 'Bearer' },
   415: { 'accept-encoding': 'identity' },
   426: { connection: 'upgrade', upgrade: 'websocket' },
-  429: { 'retry-after': RETRY_AFTER_S },
-  503: { 'retry-after': RETRY_AFTER_S },
 }
 
 /** HTTP/2 has no upgrade and takes no header that is about a connection: Node throws over one, and that ended the host. */
@@ -92,7 +88,8 @@ export function problemIn(error: FastifyError, request: FastifyRequest, reply: F
   for (const name of ANSWER_HEADERS) reply.removeHeader(name)
   const refusal = toGatewayError(error, request)
   const { statusCode, retryAfterS, allow } = refusal
-  if (retryAfterS !== undefined) reply.header('retry-after', retryAfterS)
+  // a host may have said it
+  if (retryAfterS !== undefined && !reply.hasHeader('retry-after')) reply.header('retry-after', retryAfterS)
   if (allow !== undefined) reply.header('allow', allow)
   for (const [name, value] of Object.entries(helpingHeaders(statusCode, request)))
     if (!reply.hasHeader(name)) reply.header(name, value)

@@ -25,7 +25,6 @@ declare module 'fastify' {
   }
 }
 
-const RETRY_AFTER_S = 2
 /** Without a body, and the same when it is asked for twice. */
 const REPEATABLE = new Set(['GET', 'HEAD'])
 
@@ -150,7 +149,7 @@ class Forwarding {
     }
     const detail = this.#refusal && { detail: this.#refusal.message }
     const cause = this.#refusal ?? this.#failure
-    throw new GatewayError('SG_ERR_NODE_UNREACHABLE', { retryAfterS: RETRY_AFTER_S, cause, ...detail })
+    throw new GatewayError('SG_ERR_NODE_UNREACHABLE', { cause, ...detail })
   }
 
   /** Nobody is asked any more. A body that nobody reads would hold its stream of an HTTP/2 connection for as long as that lasts. */

@@ -69,7 +69,7 @@ export function replayIdempotent(scope: FastifyInstance, { idempotency, clock }:
         }
         return false
       case 'in_flight':
-        throw new GatewayError('SG_ERR_IDEMPOTENCY_IN_FLIGHT', { retryAfterS: 1 })
+        throw new GatewayError('SG_ERR_IDEMPOTENCY_IN_FLIGHT')
       case 'mismatch':
         throw new GatewayError('SG_ERR_IDEMPOTENCY_MISMATCH')
       case 'answered': {

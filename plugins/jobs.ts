@@ -13,7 +13,6 @@ import { ownPlace } from './own-place.js'
 import { linkNext } from './paging.js'
 
 type Asks = Pick<Cluster, 'ask'>
-const RETRY_AFTER_S = 2
 
 /** Jobs over REST; there are none without a queue. */
 export const jobRoutes: FastifyPluginAsyncTypebox<{ queue: JobQueue; cluster?: Asks | undefined }> = async (
@@ -107,8 +106,7 @@ async function ask(cluster: Asks, node: ClusterNode, request: FastifyRequest, pa
   return answer
 }
 
-const unreachable = (cause?: unknown) =>
-  new GatewayError('SG_ERR_NODE_UNREACHABLE', { retryAfterS: RETRY_AFTER_S, cause })
+const unreachable = (cause?: unknown) => new GatewayError('SG_ERR_NODE_UNREACHABLE', { cause })
 
 const lost = (error: unknown): never => {
   throw wasUnheard(error) ? unreachable(error) : new GatewayError('SG_ERR_NODE_LOST', { cause: error })

@@ -9,7 +9,6 @@ import { writeProblem } from './errors.js'
 /** As long may an upgrade take, and its refusal stay unread. */
 const UPGRADE_MS = 60_000
 const UPGRADE_TOKEN = /(?:^|,)\s*upgrade\s*(?=,|$)/gi
-const RETRY_AFTER_S = 5
 
 type Connection = Socket & { _httpMessage?: NodeJS.EventEmitter | null }
 type Taker = (request: IncomingMessage, connection: Socket, head: Buffer) => boolean
@@ -54,7 +53,7 @@ export class Upgrades {
     ask()
     // the server would wait for it
     if (this.haveEnded && !connection._httpMessage && !isAnswered(connection, written)) {
-      writeProblem(connection, new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: RETRY_AFTER_S }))
+      writeProblem(connection, new GatewayError('SG_ERR_SHUTTING_DOWN'))
       connection.destroySoon()
     }
   }

@@ -1,6 +1,7 @@
 /**
  * The one catalogue of what can be refused. `code` is API and is never reused for another meaning; the text is not.
- * Each row: the HTTP status, and the sentence for a person when the place that raises it has none of its own.
+ * Each row: the HTTP status, the sentence for a person when the place that raises it has none of its own, and the seconds after which it
+ * may be tried again, where those are not `RETRY_AFTER_S`.
  */
 const CATALOGUE = {
   // requests
@@ -29,7 +30,11 @@ const CATALOGUE = {
     502,
     'The node that has this was lost before it answered; whether this was done is not known. Look before you send it again, or send it with an Idempotency-Key.',
   ],
-  SG_ERR_NODE_UNREACHABLE: [503, 'The node that has this cannot be reached, so nothing was done. Try again shortly.'],
+  SG_ERR_NODE_UNREACHABLE: [
+    503,
+    'The node that has this cannot be reached, so nothing was done. Try again shortly.',
+    2,
+  ],
   SG_ERR_STORE_UNAVAILABLE: [503, 'The storage did not take it, so nothing was done. Try again shortly.'],
   SG_ERR_TOO_MANY_CONNECTIONS: [503, 'The gateway has as many connections as it can hold. Try again shortly.'],
   SG_ERR_UNAVAILABLE: [503, 'The service that this gateway is part of takes no requests now. Try again shortly.'],
@@ -76,7 +81,7 @@ const CATALOGUE = {
   // jobs
   SG_ERR_JOB_NOT_FOUND: [404, 'There is no such job.'],
   // idempotency
-  SG_ERR_IDEMPOTENCY_IN_FLIGHT: [409, 'A request with this Idempotency-Key is still in progress.'],
+  SG_ERR_IDEMPOTENCY_IN_FLIGHT: [409, 'A request with this Idempotency-Key is still in progress.', 1],
   SG_ERR_IDEMPOTENCY_MISMATCH: [422, 'This Idempotency-Key was used for another request.'],
   // profiles
   SG_ERR_PROFILE_REQUIRED: [400, 'Several profiles are declared; name one in profile.'],
@@ -98,7 +103,12 @@ const CATALOGUE = {
   SG_ERR_EGRESS_BLOCKED: [403, 'That address may not be reached from here.'],
   // construction and start
   SG_ERR_OPTION: [500, 'An option is not valid.'],
-} as const satisfies Record<string, readonly [status: number, detail: string]>
+} as const satisfies Record<string, CatalogueRow>
+
+type CatalogueRow = readonly [status: number, detail: string, retryAfterS?: number]
+
+/** By the statuses that say to come back. */
+const RETRY_AFTER_S: Record<number, number> = { 429: 5, 503: 5 }
 
 /** What is said instead to whoever only reads: there is nothing that could have been done. */
 const TO_READERS: Partial<Record<keyof typeof CATALOGUE, string>> = {
@@ -122,7 +132,7 @@ export interface GatewayErrorOptions {
   detail?: string
   /** The fields that were wrong; given on validation failures. */
   errors?: FieldError[]
-  /** Seconds after which a refusal for lack of room may be tried again. */
+  /** Seconds after which it may be tried again; default: what the catalogue says. */
   retryAfterS?: number
   /** Methods that the path takes, for 405. */
   allow?: string
@@ -139,11 +149,12 @@ export class GatewayError extends Error {
   readonly allow: string | undefined
 
   constructor(code: ErrorCode, options: GatewayErrorOptions = {}) {
-    super(options.detail ?? CATALOGUE[code][1], options.cause === undefined ? undefined : { cause: options.cause })
+    const [status, detail, retryAfterS = RETRY_AFTER_S[status]]: CatalogueRow = CATALOGUE[code]
+    super(options.detail ?? detail, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
-    this.statusCode = CATALOGUE[code][0]
+    this.statusCode = status
     this.errors = options.errors
-    this.retryAfterS = options.retryAfterS
+    this.retryAfterS = options.retryAfterS ?? retryAfterS
     this.allow = options.allow
   }
 }

@@ -12,8 +12,6 @@ import { Exchange, type ExchangeParts } from './exchange.js'
 import { keepInStep, type SharedHere } from './in-step.js'
 import type { OwnNode } from './own-node.js'
 
-const RETRY_AFTER_S = 2
-
 /** This node's notifications, inbox and answers as a part of those of all nodes. */
 export interface OverNodes {
   exchange: Exchange
@@ -44,7 +42,7 @@ export function overNodes(
       cluster.forget({ session: question.sessionId })
       const isUndone = question.ask !== 'resolve' || wasUnheard(cause)
       throw isUndone
-        ? new GatewayError('SG_ERR_NODE_UNREACHABLE', { retryAfterS: RETRY_AFTER_S, cause })
+        ? new GatewayError('SG_ERR_NODE_UNREACHABLE', { cause })
         : new GatewayError('SG_ERR_NODE_LOST', { cause })
     })
   }

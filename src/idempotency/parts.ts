@@ -40,7 +40,7 @@ export function inParts(whole: Pick<TakenKey, 'key' | 'path'>, { store, clock, l
       return
     }
     // an earlier request may be at it still, at a node that was given up on
-    if (state !== 'new') throw new GatewayError('SG_ERR_IDEMPOTENCY_IN_FLIGHT', { retryAfterS: 1 })
+    if (state !== 'new') throw new GatewayError('SG_ERR_IDEMPOTENCY_IN_FLIGHT')
     const remember = (asked: Promise<void>) =>
       within(patience.leftMs, asked, { clock }).catch((error) =>
         logger.error({ err: toError(error) }, 'what became of a part of a request with a key could not be remembered'),

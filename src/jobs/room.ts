@@ -14,8 +14,6 @@ interface RoomOptions {
   submitting: ReadonlyMap<string, Promise<unknown>>
 }
 
-const RETRY_AFTER_S = 5
-
 /** Whether there is room for one more job in the queue. */
 export class Room {
   readonly #options: RoomOptions
@@ -37,8 +35,7 @@ export class Room {
 
   /** @throws SG_ERR_TOO_MANY */
   assert(): void {
-    if (this.isFull)
-      throw new GatewayError('SG_ERR_TOO_MANY', { detail: 'The queue is full.', retryAfterS: RETRY_AFTER_S })
+    if (this.isFull) throw new GatewayError('SG_ERR_TOO_MANY', { detail: 'The queue is full.' })
   }
 
   get isFull(): boolean {

@@ -51,7 +51,6 @@ export interface Submitter {
 }
 
 const requestChecker: Checker<CreateJobRequest> = compileSchema(CreateJobRequest)
-const RETRY_AFTER_S = 5
 
 /** Takes jobs into the queue. */
 export class Submissions {
@@ -128,7 +127,7 @@ export class Submissions {
   }
 
   #assertOpen(): void {
-    if (this.#parts.isDraining()) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: RETRY_AFTER_S })
+    if (this.#parts.isDraining()) throw new GatewayError('SG_ERR_SHUTTING_DOWN')
   }
 
   /** Resolves when each one is stored or was refused. */

@@ -40,8 +40,7 @@ export class Patience {
 const RETRY: Backoff = { firstMs: 500, longestMs: 30_000 }
 
 /** To the caller "come again", with the cause for the log. */
-export const unavailable = (cause?: unknown): GatewayError =>
-  new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause, retryAfterS: 5 })
+export const unavailable = (cause?: unknown): GatewayError => new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause })
 
 /** A refusal as it is; of anything else that a storage answers, the cause is for the log. */
 export const asUnavailable = (error: unknown): GatewayError =>
@@ -66,7 +65,6 @@ export const overdue = (): GatewayError =>
   new GatewayError('SG_ERR_STORE_UNAVAILABLE', {
     detail:
       'The storage does not answer. What it still keeps of this is taken back, unless the gateway ends before that. Try again shortly.',
-    retryAfterS: 5,
   })
 
 interface PatientOptions<T> {

@@ -19,8 +19,6 @@ const REMOVE_RETRY_MS = 30_000
 /** Why a job's session is refused that comes again. */
 const COMES_AGAIN: ReadonlySet<string> = new Set(['SG_ERR_STORE_UNAVAILABLE', 'SG_ERR_SHUTTING_DOWN'])
 
-const shuttingDown = () => new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
-
 export interface CreationParts {
   options: RegistryOptions
   world: SessionWorld
@@ -47,7 +45,7 @@ export class Creation {
 
   /** Whoever waits for an engine is told at once that none comes any more. */
   drain(): void {
-    for (const refuse of this.#waiting) refuse(shuttingDown())
+    for (const refuse of this.#waiting) refuse(new GatewayError('SG_ERR_SHUTTING_DOWN'))
   }
 
   /**
@@ -58,7 +56,7 @@ export class Creation {
   async create(request: CreateSessionRequest, options: CreateOptions): Promise<SessionInfo> {
     const { places, register } = this.#parts
     const { admission, clock } = this.#parts.options
-    if (this.#parts.isDraining()) throw shuttingDown()
+    if (this.#parts.isDraining()) throw new GatewayError('SG_ERR_SHUTTING_DOWN')
     if (!places.hasRoom && !options.place) await this.#refuseForRoom(request, options)
     places.take(options.place)
     const left: (() => void)[] = []
@@ -182,14 +180,14 @@ export class Creation {
         refuse(new GatewayError('SG_ERR_ENGINE_START', { cause: new Error(silent) })),
       )
       if (!isRun) leave = this.#waiting.add(refuse)
-      if (!isRun && this.#parts.isDraining()) refuse(shuttingDown())
+      if (!isRun && this.#parts.isDraining()) refuse(new GatewayError('SG_ERR_SHUTTING_DOWN'))
       work.then(resolve, reject).finally(waitNoMore)
     })
   }
 
   /** Nothing may be waited for between this and the beginning. */
   #assertBegins(session: Session): void {
-    if (this.#parts.isDraining()) throw shuttingDown()
+    if (this.#parts.isDraining()) throw new GatewayError('SG_ERR_SHUTTING_DOWN')
     if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED', { retryAfterS: 5 })
   }
 

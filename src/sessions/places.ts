@@ -7,7 +7,7 @@ export interface Place {
 }
 
 export const tooMany = () =>
-  new GatewayError('SG_ERR_TOO_MANY', { detail: 'The gateway runs as many sessions as it may.', retryAfterS: 5 })
+  new GatewayError('SG_ERR_TOO_MANY', { detail: 'The gateway runs as many sessions as it may.' })
 
 /** How many sessions live, those being built included; parked and terminal ones do not. */
 export class Places {

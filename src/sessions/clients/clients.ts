@@ -72,7 +72,6 @@ export class Clients implements LogReaders {
     if (this.count >= this.#max)
       throw new GatewayError('SG_ERR_TOO_MANY', {
         detail: 'This session has as many clients as it may.',
-        retryAfterS: 5,
       })
   }
 

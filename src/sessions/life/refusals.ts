@@ -34,7 +34,6 @@ export const isFinal = (code: string, session: 'parked' | 'idle'): boolean =>
 export const nodeAway = (node: string): GatewayError =>
   new GatewayError('SG_ERR_NODE_AWAY', {
     detail: `What the agent of this session goes on from is on the node ${node}, which is away. Start that node again, or wait for it; until then the session can be read and deleted.`,
-    retryAfterS: 5,
   })
 
 /** Why there is no engine, for callers; what a host's code threw is not for their eyes. */

@@ -86,7 +86,7 @@ export class Waking {
    * @throws SG_ERR_PROFILE_CHANGED · SG_ERR_AGENT_STATE_GONE, and the session has failed then; any other refusal leaves it as it is
    */
   async rouse(session: Session): Promise<void> {
-    if (this.#closed) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
+    if (this.#closed) throw new GatewayError('SG_ERR_SHUTTING_DOWN')
     const { mailbox } = this.#parts
     try {
       await mailbox.run(session.id, () => this.#rouseInTurn(session))
@@ -114,7 +114,7 @@ export class Waking {
       if (!isCalledOff)
         logger.error({ sessionId: id, err: toError(error) }, 'the engine of a session could not be started again')
       if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
-      if (this.#closed) throw new GatewayError('SG_ERR_SHUTTING_DOWN', { retryAfterS: 5 })
+      if (this.#closed) throw new GatewayError('SG_ERR_SHUTTING_DOWN')
       if (isCalledOff) throw error
       if (!(error instanceof GatewayError)) throw new GatewayError('SG_ERR_ENGINE_START', { cause: error })
       if (isFinal(error.code, 'idle')) session.fail(error.message, error.code)
