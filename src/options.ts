@@ -14,6 +14,7 @@ import { optionError, toError } from './errors.js'
 import type { ExecutionDispatch } from './executions/dispatch.js'
 import type { QueueServerOptions } from './jobs/options.js'
 import { kindOf } from './lib/argument.js'
+import { isRecord } from './lib/json-value.js'
 import { consoleNotices, type Logger, silentLogger } from './lib/logger.js'
 import { type PathRoots, resolveRoots } from './lib/paths-within-roots.js'
 import { ended } from './lib/sentence.js'
@@ -201,8 +202,7 @@ const delays = defaultsOf(GatewayConfig.properties.parking)
  * @throws SG_ERR_OPTION naming the option and what is wrong with it
  */
 export function resolveOptions(options: WorkerServerOptions = {}): ResolvedOptions {
-  if (typeof options !== 'object' || options === null || Array.isArray(options))
-    throw optionError('options', `must be an object, not ${kindOf(options)}.`)
+  if (!isRecord(options as unknown)) throw optionError('options', `must be an object, not ${kindOf(options)}.`)
   assertKnown(options)
   assertShapes(options)
   assertNames(options)

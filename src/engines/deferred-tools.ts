@@ -1,17 +1,16 @@
 import { ASK_USER_QUESTION } from '../../schemas/permissions.js'
 import { optionError } from '../errors.js'
+import { isRecord } from '../lib/json-value.js'
 import type { DeferredTool } from './runner.js'
 
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/
-
-const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** What agents and model providers read of the schema of an input before they look at anything else. */
 const SCHEMA_FORMS: readonly [member: string, isTaken: (value: unknown) => boolean, form: string][] = [
   ['type', (value) => value === 'object', '"object": a tool is given its input by name'],
   [
     'properties',
-    (value) => isObject(value) && Object.values(value as object).every(isObject),
+    (value) => isRecord(value) && Object.values(value).every(isRecord),
     'an object that has a schema for each name',
   ],
   ['required', (value) => Array.isArray(value) && value.every((name) => typeof name === 'string'), 'a list of names'],

@@ -1,5 +1,9 @@
 import { type FieldError, invalidField } from '../errors.js'
 
+/** Neither null nor a list. */
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
 /** It is in every list, for everybody who looks at one. */
 const MAX_META_BYTES = 16 * 1024
 

@@ -1,6 +1,7 @@
 import { KindGuard, type Static, type TSchema } from '@sinclair/typebox'
 import { TypeCompiler, type ValueError, ValueErrorType } from '@sinclair/typebox/compiler'
 import { type FieldError, GatewayError } from '../errors.js'
+import { isRecord } from './json-value.js'
 import { ended } from './sentence.js'
 
 const MAX_ERRORS = 10
@@ -91,7 +92,7 @@ function choice(error: ValueError): Leaf {
   const { path, schema, value } = error
   const variants = schema.anyOf as TSchema[]
   if (!variants.every((variant) => KindGuard.IsObject(variant))) return { path, message: sentence(error) }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return { path, message: 'Expected object.' }
+  if (!isRecord(value)) return { path, message: 'Expected object.' }
   for (const name of Object.keys(variants[0]!.properties)) {
     const values = new Set(variants.map(({ properties }) => properties[name]?.const).filter((one) => one !== undefined))
     if (values.size === variants.length) return { path: `${path}/${name}`, message: oneOf([...values]) }

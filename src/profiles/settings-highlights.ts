@@ -1,6 +1,7 @@
 import type { SettingsHighlights } from '../../schemas/profiles.js'
 import type { SettingsSource } from '../engines/cli/agent-table.js'
 import { parseJson } from '../lib/json-depth.js'
+import { isRecord } from '../lib/json-value.js'
 import { tried } from '../lib/tried.js'
 
 const MAX_NAMES = 200
@@ -34,7 +35,7 @@ export function settingsHighlights(text: string, source: SettingsSource): Settin
 
 function parseObject(text: string): Json | undefined {
   const value = tried(() => parseJson(text.startsWith('\ufeff') ? text.slice(1) : text))
-  return isObject(value) ? value : undefined
+  return isRecord(value) ? value : undefined
 }
 
 /** Up to the first table or multi-line string: enough for a model's name, and no text inside a string is taken for a setting. */
@@ -48,11 +49,9 @@ function topLevelStrings(text: string): Json {
   return found
 }
 
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
-
 function member(from: Json, path: string): unknown {
   let value: unknown = from
-  for (const key of path.split('.')) value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
+  for (const key of path.split('.')) value = isRecord(value) && Object.hasOwn(value, key) ? value[key] : undefined
   return value
 }
 
@@ -60,7 +59,7 @@ const word = (value: unknown): string | undefined =>
   typeof value === 'string' && value.length <= MAX_VALUE_LENGTH && /^[\x20-\x7e]+$/.test(value) ? value : undefined
 
 const keys = (value: unknown, name: RegExp): string[] | undefined =>
-  isObject(value)
+  isRecord(value)
     ? Object.keys(value)
         .filter((key) => name.test(key))
         .slice(0, MAX_NAMES)
@@ -78,11 +77,11 @@ function countRules(
     return { allow, ask, deny }
   }
   const decisions = at(rules)
-  if (!isObject(decisions)) return undefined
+  if (!isRecord(decisions)) return undefined
   const counts = { allow: 0, ask: 0, deny: 0 }
   // At most one level below the tools: patterns of commands.
   for (const decision of Object.values(decisions))
-    for (const leaf of isObject(decision) ? Object.values(decision) : [decision])
+    for (const leaf of isRecord(decision) ? Object.values(decision) : [decision])
       if (leaf === 'allow' || leaf === 'ask' || leaf === 'deny') counts[leaf] += 1
   return counts
 }

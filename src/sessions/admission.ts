@@ -17,7 +17,7 @@ import type {
 } from '../engines/runner.js'
 import { type FieldError, GatewayError, invalidField } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
-import { assertMeta, copyOf, metaProblem } from '../lib/json-value.js'
+import { assertMeta, copyOf, isRecord, metaProblem } from '../lib/json-value.js'
 import { type PathResult, type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
 import type { Standstill } from '../lib/standstill.js'
 import { type Checker, compileSchema } from '../lib/validation.js'
@@ -196,9 +196,9 @@ export class Admission {
     let wrong: FieldError | undefined
     try {
       const returned: unknown = await buildRunnerConfig(asked)
-      if (typeof returned === 'object' && returned !== null && !Array.isArray(returned)) {
+      if (isRecord(returned)) {
         // a getter of the host's may throw: each is read here, and no more
-        built = { ...(returned as SessionRunnerConfig) }
+        built = { ...(returned as unknown as SessionRunnerConfig) }
         ;[wrong = metaProblem(built.meta, 'meta')] = hostConfigChecker.errors(built)
       }
     } catch (error) {

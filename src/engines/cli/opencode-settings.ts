@@ -1,4 +1,5 @@
 import { startError } from '../../errors.js'
+import { isRecord } from '../../lib/json-value.js'
 import { tried } from '../../lib/tried.js'
 import type { Environment } from './environment.js'
 
@@ -43,6 +44,6 @@ function rulesOf(permission: object | string = {}): object {
 function settingsIn(variable: string, text: string | undefined): object {
   if (!text) return {}
   const found: unknown = tried(() => JSON.parse(text))
-  if (typeof found === 'object' && found !== null && !Array.isArray(found)) return found
+  if (isRecord(found)) return found
   throw startError(`${variable} must hold a JSON object, without comments.`)
 }

@@ -1,4 +1,5 @@
 import type { Message, MessageBlock } from '../../../schemas/events.js'
+import { isRecord } from '../../lib/json-value.js'
 import { wellFormedJson } from '../../lib/well-formed.js'
 import type { CutOffTurn } from '../runner.js'
 import { callIdAsShown, isBlank, keptAnswer, withoutThinking } from './kept-answer.js'
@@ -85,8 +86,7 @@ function callingMessage(blocks: MessageBlock[], calls: ModelToolCall[], sealsThi
 function callIn(block: MessageBlock): ModelToolCall[] {
   if (block.type !== 'tool_use' || !('input' in block)) return []
   const { id, name, input } = block
-  const isObject = typeof input === 'object' && input !== null && !Array.isArray(input)
-  return [{ id: String(id), name: String(name), input: isObject ? input : {} }]
+  return [{ id: String(id), name: String(name), input: isRecord(input) ? input : {} }]
 }
 
 function resultsIn({ role, content }: Message): [string, ToolResult][] {

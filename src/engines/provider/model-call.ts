@@ -11,6 +11,7 @@ import {
 import type { MessageBlock, SessionEventOf } from '../../../schemas/events.js'
 import type { TokenUsage } from '../../../schemas/sessions.js'
 import { toError } from '../../errors.js'
+import { isRecord } from '../../lib/json-value.js'
 import { newId } from '../../lib/new-id.js'
 import { oneLine } from '../../lib/one-line.js'
 import { wellFormed, wellFormedJson } from '../../lib/well-formed.js'
@@ -316,7 +317,7 @@ class AnswerBuilder {
 const MAX_INPUT_DEPTH = 32
 
 function inputProblem(input: unknown): string | undefined {
-  if (typeof input !== 'object' || input === null || Array.isArray(input)) return 'its input is not an object'
+  if (!isRecord(input)) return 'its input is not an object'
   return isWithin(MAX_INPUT_DEPTH, input) ? undefined : `its input is nested deeper than ${MAX_INPUT_DEPTH} levels`
 }
 

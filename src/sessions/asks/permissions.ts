@@ -9,6 +9,7 @@ import type { QuestionBehavior } from '../../../schemas/sessions.js'
 import type { PermissionAsk, PermissionDecision } from '../../engines/runner.js'
 import { invalidField } from '../../errors.js'
 import type { KeptKey } from '../../idempotency/store.js'
+import { isRecord } from '../../lib/json-value.js'
 import type { Patience } from '../../lib/patience.js'
 import type { CarriedDecision } from '../kept/journal.js'
 import type { Asked } from '../kept/news.js'
@@ -38,8 +39,7 @@ export const answerAsked = (
 export function assertAnswers({ toolName }: { toolName: string }, answer: ResolvePermissionRequest): void {
   if (toolName !== ASK_USER_QUESTION || answer.behavior === 'deny') return
   const { answers = {} } = answer.updatedInput ?? {}
-  if (typeof answers !== 'object' || answers === null || Array.isArray(answers))
-    throw invalidField('updatedInput.answers', 'Expected object.')
+  if (!isRecord(answers)) throw invalidField('updatedInput.answers', 'Expected object.')
   for (const [question, chosen] of Object.entries(answers))
     if (typeof chosen !== 'string')
       throw invalidField(

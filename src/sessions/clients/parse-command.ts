@@ -1,5 +1,6 @@
 import { type SessionCommand, SessionCommands } from '../../../schemas/commands.js'
 import { GatewayError, invalidField } from '../../errors.js'
+import { isRecord } from '../../lib/json-value.js'
 import { type Checker, compileSchema, validationError } from '../../lib/validation.js'
 
 const CHECKERS: ReadonlyMap<string, Checker<SessionCommand>> = new Map(
@@ -11,9 +12,9 @@ const CHECKERS: ReadonlyMap<string, Checker<SessionCommand>> = new Map(
  * @throws SG_ERR_UNKNOWN_COMMAND, SG_ERR_VALIDATION naming the field
  */
 export function parseCommand(frame: unknown): SessionCommand {
-  if (typeof frame !== 'object' || frame === null || Array.isArray(frame))
+  if (!isRecord(frame))
     throw new GatewayError('SG_ERR_VALIDATION', { detail: 'A command is a JSON object with a type.' })
-  const { type } = frame as { type?: unknown }
+  const { type } = frame
   if (typeof type !== 'string') throw invalidField('type', 'Expected string.')
   const checker: Checker<SessionCommand> | undefined = CHECKERS.get(type)
   if (!checker)

@@ -1,3 +1,4 @@
+import { isRecord } from '../../lib/json-value.js'
 import { tried } from '../../lib/tried.js'
 
 interface JsonTable {
@@ -37,7 +38,7 @@ type Row = Record<string, unknown>
 /** What a text is as a JSON object; undefined: it is none. */
 export function objectOf<T>(text: string): T | undefined {
   const value = tried((): unknown => JSON.parse(text))
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as T) : undefined
+  return isRecord(value) ? (value as T) : undefined
 }
 
 /** The same of what a table keeps: of most an object with nothing in it is none that was written. */
