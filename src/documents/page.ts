@@ -1,3 +1,4 @@
+import { escaped } from '../lib/html.js'
 import { asyncApi } from './asyncapi.js'
 import type { JsonSchema } from './components.js'
 import { TITLE } from './openapi.js'
@@ -25,15 +26,15 @@ export function docsPage(prefix: string, features: ReadonlySet<Feature>): string
   }
   const sections = Object.entries(channels).map(([name, { address, description }]) => {
     const own = Object.values(operations).filter(({ channel }) => channel.$ref === `#/channels/${name}`)
-    return `<h3><code>${html(address)}</code></h3><p>${html(description)}</p>${own
-      .map(({ summary, messages }) => `<h4>${html(summary)}</h4>${messages.map(frame).join('')}`)
+    return `<h3><code>${escaped(address)}</code></h3><p>${escaped(description)}</p>${own
+      .map(({ summary, messages }) => `<h4>${escaped(summary)}</h4>${messages.map(frame).join('')}`)
       .join('')}`
   })
   function frame({ $ref }: { $ref: string }): string {
     const name = $ref.slice($ref.lastIndexOf('/') + 1)
     const [example] = components.messages[name]!.examples as { payload: unknown }[]
     const text = JSON.stringify(example?.payload, undefined, 2)
-    return `<details><summary><code>${html(name)}</code></summary><pre>${html(text)}</pre></details>`
+    return `<details><summary><code>${escaped(name)}</code></summary><pre>${escaped(text)}</pre></details>`
   }
   return `<!doctype html>
 <html lang="en">
@@ -55,6 +56,3 @@ ${sections.join('\n')}
 </html>
 `
 }
-
-const html = (text: string): string =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')

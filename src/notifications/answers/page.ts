@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { ResolvePermissionRequest } from '../../../schemas/permissions.js'
+import { escaped } from '../../lib/html.js'
 import { shown } from '../shown.js'
 import { fieldsOf, MAX_WRITTEN, type Question, questionsOf } from './answer-form.js'
 import type { AnswerView, OpenRequest, Resolved } from './answer-links.js'
@@ -102,7 +103,7 @@ function fieldset({ question, header, options, multiSelect }: Question, index: n
   const type = multiSelect ? 'checkbox' : 'radio'
   const choices = options.map(
     ({ label, description }) =>
-      `<label><input type="${type}" name="${chosen}" value="${attribute(label)}"> ${html(label)}${description ? `<small>${html(description)}</small>` : ''}</label>`,
+      `<label><input type="${type}" name="${chosen}" value="${escaped(label)}"> ${html(label)}${description ? `<small>${html(description)}</small>` : ''}</label>`,
   )
   const other = `<label>${options.length > 0 ? 'Something else' : 'Your answer'} <input type="text" name="${written}" maxlength="${MAX_WRITTEN}" autocomplete="off"></label>`
   return `<fieldset><legend>${html(header ? `${header}: ${question}` : question)}</legend>${choices.join('')}${other}</fieldset>`
@@ -140,8 +141,5 @@ function page(title: string, body: string): string {
 `
 }
 
-const html = (text: string): string => attribute(shown(text))
-
-/** As it is, for what comes back with the form. */
-const attribute = (text: string): string =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
+/** What comes back with the form is not for eyes alone: that is escaped as it is. */
+const html = (text: string): string => escaped(shown(text))
