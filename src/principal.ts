@@ -89,6 +89,12 @@ export function visibleProfiles(principal: Principal): string[] | undefined {
   return allowedProfiles instanceof Set || Array.isArray(allowedProfiles) ? [...allowedProfiles] : []
 }
 
+/** Those of them that a list is asked for; undefined: all. @param profile the only one, if it is asked for alone */
+export function profilesAsked(principal: Principal, profile: string | undefined): string[] | undefined {
+  if (profile === undefined) return visibleProfiles(principal)
+  return visible(principal, profile) ? [profile] : []
+}
+
 /** Whether a caller may create, change and delete managed profiles. */
 export const mayManage = (principal: Principal): boolean => principal?.canManageProfiles === true
 

@@ -1,7 +1,7 @@
 import type { JobInfo, ListJobsQuery } from '../../schemas/jobs.js'
 import { invalidField } from '../errors.js'
 import { MAX_PAGE, type Page, PageBuilder } from '../lib/paging.js'
-import { type Principal, visible, visibleProfiles } from '../principal.js'
+import { type Principal, profilesAsked, visibleProfiles } from '../principal.js'
 import { type JobFilter, type JobPlace, type JobRecord, listJobs, placeOf, type QueueAdapter } from './adapter.js'
 import type { StoredJob } from './job.js'
 
@@ -19,7 +19,7 @@ export async function jobPage(
   principal: Principal,
   show: (job: StoredJob) => JobInfo,
 ): Promise<Page<JobInfo>> {
-  const profiles = profilesOf(profile, principal)
+  const profiles = profilesAsked(principal, profile)
   const page = new PageBuilder<JobInfo>(limit)
   const asked = Math.min(limit + 1, JOBS_AT_ONCE)
   let last: JobRecord | undefined
@@ -37,11 +37,6 @@ export async function jobPage(
     }
     if (!last || found.length < asked) return { items: page.items, next: undefined }
   }
-}
-
-function profilesOf(profile: string | undefined, principal: Principal): string[] | undefined {
-  if (profile !== undefined) return visible(principal, profile) ? [profile] : []
-  return visibleProfiles(principal)
 }
 
 /** Whether somebody may know where a job stands among all: the difference of two places counts what was submitted between them. */

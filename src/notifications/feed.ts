@@ -6,7 +6,7 @@ import type { Logger } from '../lib/logger.js'
 import { newId } from '../lib/new-id.js'
 import { MAX_PAGE, MAX_PAGE_BYTES, type Page } from '../lib/paging.js'
 import { readInTime } from '../lib/patience.js'
-import { type Principal, visible, visibleProfiles } from '../principal.js'
+import { type Principal, profilesAsked } from '../principal.js'
 import { Numbering } from './numbering.js'
 import { isIn, pageOf } from './range.js'
 import { idIn, SharedPlaces } from './shared-places.js'
@@ -354,7 +354,7 @@ export class NotificationFeed {
       until: this.headNumber,
       since: this.#since,
       types,
-      profiles: profile === undefined ? visibleProfiles(principal) : visible(principal, profile) ? [profile] : [],
+      profiles: profilesAsked(principal, profile),
     }
   }
 

@@ -6,7 +6,7 @@ import type { Logger } from '../lib/logger.js'
 import { nextOf } from '../lib/node-numbers.js'
 import { decodeOrder, encodeOrder, type Page, PageBuilder } from '../lib/paging.js'
 import { SortedList } from '../lib/sorted-list.js'
-import { type Principal, visible, visibleProfiles } from '../principal.js'
+import { type Principal, profilesAsked, visible, visibleProfiles } from '../principal.js'
 import type { WaitingObserver, WaitingRequest } from '../sessions/asks/waiting.js'
 
 /** One request that waits; its words stay with its session. */
@@ -196,7 +196,7 @@ export class Inbox implements WaitingObserver {
         (kind === undefined || entry.kind === kind)
       return [...(this.#bySession.get(sessionId)?.values() ?? [])].filter(isWanted).sort(byOrder)
     }
-    const seen = profile === undefined ? visibleProfiles(principal) : visible(principal, profile) ? [profile] : []
+    const seen = profilesAsked(principal, profile)
     const lists = this.#listsSeen(seen).flatMap((ofProfile) =>
       (kind === undefined ? KINDS : [kind]).map((kind) => ofProfile[kind]),
     )

@@ -1,7 +1,7 @@
 import type { ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
 import { unknownProfile } from '../errors.js'
 import { decodeOrder, MAX_PAGE, type Page, PageTurns, pageOf } from '../lib/paging.js'
-import { type Principal, UNLIMITED, visible, visibleProfiles } from '../principal.js'
+import { type Principal, profilesAsked, UNLIMITED, visible } from '../principal.js'
 import type { Archive } from './kept/archive.js'
 import type { JournaledSession, ListedQuery, RestStatus } from './kept/journal.js'
 import { orderOf } from './kept/journal.js'
@@ -134,8 +134,7 @@ function journalQuery(query: ListSessionsQuery, principal: Principal, ofAll: boo
   const { status, engine, profile, cursor, limit = MAX_PAGE } = query
   const before = cursor === undefined ? undefined : decodeOrder(cursor)
   if (!ofAll && status !== undefined && !AT_REST.has(status)) return undefined
-  const seen = visibleProfiles(principal)
-  const profiles = profile === undefined ? seen : [profile].filter((name) => !seen || seen.includes(name))
+  const profiles = profilesAsked(principal, profile)
   if (profiles?.length === 0) return undefined
   // one more than the page has room for: whether there is a page after it
   return { status, engine, profiles, before, limit: limit + 1 }
