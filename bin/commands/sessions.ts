@@ -1,6 +1,7 @@
 import { existsSync, lstatSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
-import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import type { SessionInfo, SessionStatus } from '../../client/index.js'
+import { isWithin } from '../../src/lib/paths-within-roots.js'
 import { type ConnectionOptions, connect, connectionOf } from '../terminal/connection.js'
 import { Conversation } from '../terminal/conversation.js'
 import { CommandFailure } from '../terminal/exit.js'
@@ -170,11 +171,6 @@ function targetOf(folder: string, path: string, force: boolean): string {
   if (there && !force)
     throw new CommandFailure(`${target} exists already. Write over it with --force, or elsewhere with --into.`)
   return target
-}
-
-function isWithin(folder: string, path: string): boolean {
-  const way = relative(folder, path)
-  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
 }
 
 /** Where a path leads; what does not exist yet will lie in what does. */

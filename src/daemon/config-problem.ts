@@ -1,4 +1,5 @@
-import { isAbsolute, relative } from 'node:path'
+import { relative } from 'node:path'
+import { isWithin } from '../lib/paths-within-roots.js'
 
 /** Where in a text something begins; both count from 1. */
 export interface TextPosition {
@@ -42,10 +43,8 @@ export class ConfigError extends Error {
 }
 
 /** The path as a person in the working directory would write it. */
-export const shortPath = (file: string): string => {
-  const short = relative(process.cwd(), file)
-  return short === '' || short.startsWith('..') || isAbsolute(short) ? file : short
-}
+export const shortPath = (file: string): string =>
+  (isWithin(process.cwd(), file) && relative(process.cwd(), file)) || file
 
 /** Where a path stands; a member that is missing has no place of its own, but its nearest parent has. */
 export function nearestPosition(

@@ -1,9 +1,10 @@
 import { closeSync, mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { dirname, join, relative, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { GatewayConfig } from '../../schemas/config.js'
 import { toError } from '../errors.js'
 import { PACKAGE_ROOT } from '../lib/package-root.js'
+import { isWithin } from '../lib/paths-within-roots.js'
 import { ConfigError } from './config-problem.js'
 import { readingProblem } from './resolve-config.js'
 import { generateToken, hashToken } from './tokens.js'
@@ -80,14 +81,9 @@ export function schemaReference(folder: string, packageRoot = PACKAGE_ROOT): str
   const schema = join(packageRoot, 'dist', 'gateway.schema.json')
   const project = dirname(dirname(packageRoot))
   const installedForProject = packageRoot === join(project, 'node_modules', 'session-gateway')
-  if (!installedForProject || !isInside(folder, project)) return pathToFileURL(schema).href
+  if (!installedForProject || !isWithin(project, folder)) return pathToFileURL(schema).href
   const path = relative(folder, schema).split(sep).join('/')
   return path.startsWith('.') ? path : `./${path}`
-}
-
-function isInside(folder: string, root: string): boolean {
-  const path = relative(root, folder)
-  return path === '' || !(path.startsWith('..') || isAbsolute(path))
 }
 
 const writingProblem = (error: unknown): string =>

@@ -52,8 +52,9 @@ export class PathRoots {
   }
 }
 
-function isWithin(root: string, path: string): boolean {
-  const way = relative(root, path)
+/** Whether a path is a folder, or lies in it, by their names alone. */
+export function isWithin(folder: string, path: string): boolean {
+  const way = relative(folder, path)
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
 }
 
