@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import { CLOSE, type Close } from '../schemas/close-codes.js'
 import { EventsQuery, ListEventsQuery, ListEventsResponse } from '../schemas/events.js'
 import { SessionParams } from '../schemas/sessions.js'
-import { GatewayError, invalidField, toError } from '../src/errors.js'
+import { asRefusal, GatewayError, invalidField, toError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import { parseJson } from '../src/lib/json-depth.js'
 import { type Checker, compileSchema } from '../src/lib/validation.js'
@@ -186,7 +186,7 @@ class SocketClient extends SessionClient<SocketWire> {
       if (command.type === 'ping') this.attachment?.send({ type: 'pong' })
       if (id !== undefined) this.attachment?.send({ type: 'ack', id })
     } catch (error) {
-      const refusal = error instanceof GatewayError ? error : new GatewayError('SG_ERR_INTERNAL', { cause: error })
+      const refusal = asRefusal(error)
       if (refusal.statusCode >= 500) tellFailure(this.request, { err: toError(error) }, 'a command failed')
       this.attachment?.send({
         type: 'command_error',

@@ -159,6 +159,10 @@ export class GatewayError extends Error {
   }
 }
 
+/** A refusal as it is; what else went wrong is nothing for callers' eyes, and the cause of one. */
+export const asRefusal = (error: unknown): GatewayError =>
+  error instanceof GatewayError ? error : new GatewayError('SG_ERR_INTERNAL', { cause: error })
+
 /** Whether something was refused, and with that code. */
 export const hasCode = (error: unknown, code: ErrorCode): error is GatewayError =>
   error instanceof GatewayError && error.code === code

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { AnswerInboxResponse, InboxAnswerResult } from '../../schemas/notifications.js'
 import { ResolvePermissionRequest } from '../../schemas/permissions.js'
-import { ERROR_CODES, type ErrorCode, GatewayError, statusOf, toError } from '../errors.js'
+import { asRefusal, ERROR_CODES, type ErrorCode, GatewayError, statusOf, toError } from '../errors.js'
 import type { DoPart } from '../idempotency/parts.js'
 import type { Logger } from '../lib/logger.js'
 import { type Checker, compileSchema } from '../lib/validation.js'
@@ -42,7 +42,7 @@ export async function answerAll(
       )
       return { ...whose, resolved: true }
     } catch (error) {
-      const refusal = error instanceof GatewayError ? error : new GatewayError('SG_ERR_INTERNAL', { cause: error })
+      const refusal = asRefusal(error)
       if (refusal.statusCode >= 500) logger.error({ err: toError(error), ...whose }, 'an answer could not be given')
       return { ...whose, resolved: false, code: refusal.code, detail: refusal.message }
     }
