@@ -7,6 +7,7 @@ import type { Clock, Timer } from '../lib/clock.js'
 import { newId } from '../lib/new-id.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
+import { comesAgain } from '../sessions/life/refusals.js'
 import type { Place } from '../sessions/places.js'
 import type { SessionEventTold } from '../sessions/registry-options.js'
 import type { JobPatch, JobRecord } from './adapter.js'
@@ -38,9 +39,6 @@ export interface RunOwner {
   /** An engine or a host's code failed in a way that is not for callers' eyes. */
   onFault(run: JobRun, error: unknown): void
 }
-
-/** Refusals of a session whose engine was given nothing. */
-const UNBEGUN: ReadonlySet<string> = new Set(['SG_ERR_STORE_UNAVAILABLE', 'SG_ERR_SHUTTING_DOWN'])
 
 /** After a parked session could not be closed: before the next try. */
 const CLOSE_RETRY: Backoff = { firstMs: 1_000, longestMs: 30_000 }
@@ -355,7 +353,7 @@ export class JobRun {
   #failed(error: unknown): void {
     if (this.ended) return
     // told before its engine was given anything
-    if (error instanceof GatewayError && UNBEGUN.has(error.code)) {
+    if (error instanceof GatewayError && comesAgain(error.code)) {
       this.#end({ status: 'failed', error: error.message, unbegun: true })
       return
     }

@@ -9,6 +9,7 @@ import type { PlannedNotification } from '../notifications/planned.js'
 import { nameOf, type Principal } from '../principal.js'
 import type { Archive } from './kept/archive.js'
 import type { Keeping } from './kept/keeping.js'
+import { comesAgain } from './life/refusals.js'
 import { START_LIMIT_MS } from './life/runner-link.js'
 import { type Places, tooMany } from './places.js'
 import type { CreateOptions, RegistryOptions } from './registry-options.js'
@@ -16,8 +17,6 @@ import { Session } from './session.js'
 import type { SessionWorld } from './session-world.js'
 
 const REMOVE_RETRY_MS = 30_000
-/** Why a job's session is refused that comes again. */
-const COMES_AGAIN: ReadonlySet<string> = new Set(['SG_ERR_STORE_UNAVAILABLE', 'SG_ERR_SHUTTING_DOWN'])
 
 export interface CreationParts {
   options: RegistryOptions
@@ -194,7 +193,7 @@ export class Creation {
   #refuse(session: Session, error: unknown): void {
     const { message, code } = error instanceof GatewayError ? error : new GatewayError('SG_ERR_ENGINE_START')
     // of one that nothing was done in and that comes again there is no failure to tell
-    if (session.jobId !== undefined && COMES_AGAIN.has(code)) void session.close('server')
+    if (session.jobId !== undefined && comesAgain(code)) void session.close('server')
     else session.fail(message, code)
     this.#parts.remove(session.id)
     this.#removeRefused(session)

@@ -30,6 +30,11 @@ const NOBODYS: ReadonlySet<string> = new Set<ErrorCode>(['SG_ERR_PROFILE_CHANGED
 export const isFinal = (code: string, session: 'parked' | 'idle'): boolean =>
   NOBODYS.has(code) || (session === 'parked' && isPolicy(code))
 
+const COMES_AGAIN: ReadonlySet<string> = new Set<ErrorCode>(['SG_ERR_STORE_UNAVAILABLE', 'SG_ERR_SHUTTING_DOWN'])
+
+/** Whether a job whose session is refused with this code comes again, as if it had not been begun: its engine was given nothing. */
+export const comesAgain = (code: string): boolean => COMES_AGAIN.has(code)
+
 /** @param node on which alone the engine of a session can start */
 export const nodeAway = (node: string): GatewayError =>
   new GatewayError('SG_ERR_NODE_AWAY', {
