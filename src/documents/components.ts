@@ -1,5 +1,6 @@
 import { Kind, type TArray, type TObject, type TSchema } from '@sinclair/typebox'
 import { described } from '../../schemas/common.js'
+import { byText } from '../lib/sorted-list.js'
 import { descriptionOf, nameOf, shapeOf, TAGGED, type TaggedUnion, variantName } from './names.js'
 
 export type JsonSchema = Record<string, unknown>
@@ -8,7 +9,7 @@ const ref = (name: string): JsonSchema => ({ $ref: `#/components/schemas/${name}
 
 /** In the order of their names, so that two documents can be compared. */
 export const sorted = <T>(entries: Record<string, T>): Record<string, T> =>
-  Object.fromEntries(Object.entries(entries).sort(([a], [b]) => (a < b ? -1 : 1)))
+  Object.fromEntries(Object.entries(entries).sort(([a], [b]) => byText(a, b)))
 
 /**
  * The schemas of a document: JSON Schema 2020-12 out of TypeBox's, in which every public type stands once under its name and is referred to.

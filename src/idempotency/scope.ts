@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { byText } from '../lib/sorted-list.js'
 import { mayManage, type Principal, visibleProfiles } from '../principal.js'
 
 const digest = (parts: unknown): string => createHash('sha256').update(JSON.stringify(parts)).digest('base64url')
@@ -17,7 +18,7 @@ function inOrder(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(inOrder)
   const members = Object.entries(value).map(([name, member]) => [name, inOrder(member)] as const)
-  return Object.fromEntries(members.sort(([a], [b]) => (a < b ? -1 : 1)))
+  return Object.fromEntries(members.sort(([a], [b]) => byText(a, b)))
 }
 
 /**

@@ -1,7 +1,7 @@
 import { toError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
-import { SortedList } from '../lib/sorted-list.js'
+import { byText, SortedList } from '../lib/sorted-list.js'
 import { type JobFilter, listJobs, placeOf, type QueueAdapter } from './adapter.js'
 import { type StoredJob, TERMINAL_STATUSES } from './job.js'
 import { type JobSessions, unlessGone } from './sessions.js'
@@ -30,9 +30,7 @@ const BATCH = 500
 export class Retention {
   readonly #options: RetentionOptions
   /** Of an adapter that has no `ended`. */
-  readonly #finished = new SortedList<Finished>(
-    (a, b) => a.finishedAt - b.finishedAt || (a.id < b.id ? -1 : +(a.id > b.id)),
-  )
+  readonly #finished = new SortedList<Finished>((a, b) => a.finishedAt - b.finishedAt || byText(a.id, b.id))
   #timer: Timer | undefined
   #stopped = false
 

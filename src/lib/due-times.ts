@@ -1,5 +1,5 @@
 import type { Clock } from './clock.js'
-import { SortedList } from './sorted-list.js'
+import { byText, SortedList } from './sorted-list.js'
 import { WallAlarm } from './wall-alarm.js'
 
 export interface Due {
@@ -14,7 +14,7 @@ export class DueTimes {
   readonly #alarm: WallAlarm
   readonly #byId = new Map<string, Due>()
   #stopped = false
-  readonly #inOrder = new SortedList<Due>((a, b) => a.at - b.at || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0))
+  readonly #inOrder = new SortedList<Due>((a, b) => a.at - b.at || byText(a.id, b.id))
 
   /** @param onDue called when at least one fell due, with those that did */
   constructor(clock: Clock, onDue: (fallen: Due[]) => void) {

@@ -5,7 +5,7 @@ import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
 import { nextOf } from '../lib/node-numbers.js'
 import { decodeOrder, encodeOrder, type Page, PageBuilder } from '../lib/paging.js'
-import { SortedList } from '../lib/sorted-list.js'
+import { byText, SortedList } from '../lib/sorted-list.js'
 import { type Principal, profilesAsked, visible, visibleProfiles } from '../principal.js'
 import type { WaitingObserver, WaitingRequest } from '../sessions/asks/waiting.js'
 
@@ -227,8 +227,7 @@ export const sumOf = (counts: readonly InboxCount[]): InboxCount => ({
   questions: counts.reduce((sum, { questions }) => sum + questions, 0),
 })
 
-const byOrder = (a: Entry, b: Entry): number =>
-  a.order - b.order || (a.requestId < b.requestId ? -1 : a.requestId > b.requestId ? 1 : 0)
+const byOrder = (a: Entry, b: Entry): number => a.order - b.order || byText(a.requestId, b.requestId)
 
 const newLists = (): Lists => ({ permission: new SortedList(byOrder), question: new SortedList(byOrder) })
 

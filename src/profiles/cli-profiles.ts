@@ -17,6 +17,7 @@ import { GatewayError, invalidField, toError } from '../errors.js'
 import type { Logger } from '../lib/logger.js'
 import { type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
 import { present } from '../lib/present.js'
+import { byText } from '../lib/sorted-list.js'
 import { compileSchema } from '../lib/validation.js'
 import { within } from '../lib/within.js'
 import { type Principal, UNLIMITED, visible, visibleProfiles } from '../principal.js'
@@ -169,7 +170,7 @@ export class CliProfiles {
   async installed(): Promise<{ agent: string; found: boolean; problem?: string }[]> {
     const { agents, env, secretEnv } = this.#options
     const byAgent = new Map(this.#resolved(UNLIMITED).map(({ info }) => [info.agent ?? DEFAULT_AGENT, info]))
-    const asked = [...byAgent].sort(([a], [b]) => (a < b ? -1 : 1))
+    const asked = [...byAgent].sort(([a], [b]) => byText(a, b))
     return Promise.all(
       asked.map(([agent, info]) =>
         assertInstalled({ ...(agents && { agents }), env, secretEnv }, info).then(

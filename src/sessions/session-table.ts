@@ -5,7 +5,7 @@ import type { Clock, Timer } from '../lib/clock.js'
 import type { KeyedLock } from '../lib/keyed-lock.js'
 import { nextOf } from '../lib/node-numbers.js'
 import { decodeOrder } from '../lib/paging.js'
-import { SortedList } from '../lib/sorted-list.js'
+import { byText, SortedList } from '../lib/sorted-list.js'
 import { type Principal, visible } from '../principal.js'
 import { wakesAt } from './kept/asleep.js'
 import { isTerminal } from './kept/journal.js'
@@ -57,7 +57,7 @@ const NEAR_MS = 30_000
 export class SessionTable {
   #entries = new Map<string, SessionEntry>()
   /** The same in their order: a page of them is found without a look at the others. */
-  readonly #inOrder = new SortedList<SessionEntry>((a, b) => a.order - b.order || (a.id < b.id ? -1 : +(a.id > b.id)))
+  readonly #inOrder = new SortedList<SessionEntry>((a, b) => a.order - b.order || byText(a.id, b.id))
   /** Told of sessions at rest that are in the journal alone now; absent: they all stay here. */
   onDropped: ((dropped: SessionInfo) => void) | undefined
   /** Told of sessions whose engine can only start on another node, and that are not here any more. */

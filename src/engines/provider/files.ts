@@ -1,4 +1,5 @@
 import type { SessionFileInfo } from '../../../schemas/sessions.js'
+import { byText } from '../../lib/sorted-list.js'
 import type { SessionFiles } from '../runner.js'
 
 export interface ScratchLimits {
@@ -58,7 +59,7 @@ export class ScratchFiles implements SessionFiles {
   list(): SessionFileInfo[] {
     return [...this.#files]
       .map(([path, file]) => ({ path, bytes: file.contents.byteLength, modifiedAt: file.modifiedAt }))
-      .sort((a, b) => (a.path < b.path ? -1 : 1))
+      .sort((a, b) => byText(a.path, b.path))
   }
 
   /** @param path the exact key, as `list` shows it */

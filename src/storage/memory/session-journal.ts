@@ -1,6 +1,6 @@
 import type { Engine } from '../../../schemas/sessions.js'
 import type { KeptKey } from '../../idempotency/store.js'
-import { prefixLength, SortedList } from '../../lib/sorted-list.js'
+import { byText, prefixLength, SortedList } from '../../lib/sorted-list.js'
 import type { KeptNotification } from '../../notifications/store.js'
 import {
   type Asleep,
@@ -235,7 +235,7 @@ const newEntry = (origin: JournaledOrigin, state: string): Entry => ({
   executions: [],
 })
 
-const byTime = (a: DueSleeper, b: DueSleeper): number => a.wakesAt - b.wakesAt || (a.id < b.id ? -1 : +(a.id > b.id))
+const byTime = (a: DueSleeper, b: DueSleeper): number => a.wakesAt - b.wakesAt || byText(a.id, b.id)
 
 /** @throws Error when a journal may not take this write. @param known absent: the session is not there */
 function assertWritable({ id, origin, state, events = [] }: JournalWrite, known?: { lastSeq: number }): void {
