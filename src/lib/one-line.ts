@@ -1,3 +1,5 @@
+import { cutAt } from './cut-at.js'
+
 /** White space, control characters, and those that turn the direction of what is written around them. */
 const BREAKS = /[\s\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]+/gu
 
@@ -9,6 +11,5 @@ export function oneLine(text: string, max = 140): string {
     .replace(BREAKS, ' ')
     .trim()
   if (line.length <= max) return line
-  const cut = line.slice(0, max - 1)
-  return `${/[\uD800-\uDBFF]$/.test(cut) ? cut.slice(0, -1) : cut}…`
+  return `${cutAt(line, max - 1)}…`
 }

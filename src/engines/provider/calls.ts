@@ -1,6 +1,7 @@
 import type { MessageBlock, OtherBlock } from '../../../schemas/events.js'
 import { toError } from '../../errors.js'
 import { untilAborted } from '../../lib/aborted.js'
+import { cutAt } from '../../lib/cut-at.js'
 import { deferred } from '../../lib/deferred.js'
 import type { Hold } from '../../lib/hold.js'
 import { newId } from '../../lib/new-id.js'
@@ -183,7 +184,7 @@ function capped(result: ToolResult): ToolResult {
       room -= text.length
       return text
     }
-    const kept = text.slice(0, room).replace(/[\uD800-\uDBFF]$/, '')
+    const kept = cutAt(text, room)
     room = 0
     return `${kept}\n[${text.length - kept.length} more characters were left out]`
   }

@@ -1,3 +1,4 @@
+import { cutAt } from '../../lib/cut-at.js'
 import type { ModelMessage, ToolResultOutput } from './model-call.js'
 
 /** Of the results of one answer's calls together, in characters; each time they are refused at most half of a result. */
@@ -71,6 +72,6 @@ function shorterOutput(output: ToolResultOutput, share: number): ToolResultOutpu
 
 function shorter(text: string, share: number): string {
   if (text.length <= SHORT) return text
-  const kept = text.slice(0, Math.max(SHORT, Math.min(share, text.length >> 1))).replace(/[\uD800-\uDBFF]$/, '')
+  const kept = cutAt(text, Math.max(SHORT, Math.min(share, text.length >> 1)))
   return `${kept}\n[The rest, ${text.length - kept.length} characters, was ${LEFT_OUT}]`
 }

@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox'
+import { cutAt } from '../../lib/cut-at.js'
 import { tried } from '../../lib/tried.js'
 import { type ScratchFiles, scratchPath } from './files.js'
 import { bundledTool, failure, type ProviderTool, text } from './tool.js'
@@ -36,7 +37,7 @@ export function scratchTools(files: ScratchFiles): ProviderTool[] {
         if (!contents) return noSuchFile(key)
         const decoded = tried(() => new TextDecoder('utf-8', { fatal: true }).decode(contents))
         if (decoded === undefined) return failure(`${key} is not a text file (${contents.byteLength} bytes).`)
-        const piece = decoded.slice(offset, offset + MAX_READ_CHARACTERS).replace(/[\uD800-\uDBFF]$/, '')
+        const piece = cutAt(decoded.slice(offset), MAX_READ_CHARACTERS)
         const end = offset + piece.length
         const more =
           end < decoded.length ? `\n[${decoded.length - end} more characters; read on with offset ${end}]` : ''
