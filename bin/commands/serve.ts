@@ -78,14 +78,17 @@ export async function serve(path: string, flags: ConfigFlags, printConfig: boole
 
 async function crash({ server, logger }: PreparedServer, error: unknown): Promise<never> {
   logger.fatal({ err: toError(error) }, 'uncaught error, stopping')
-  await Promise.race([server.close(), new Promise((resolve) => setTimeout(resolve, CRASH_TIMEOUT_MS))]).catch(() => {})
-  process.exit(1)
+  return leave(server, 1)
 }
 
 /** As one that cannot start: whoever starts it again would see the same. */
 async function cannotGoOn({ server, logger }: PreparedServer, error: Error): Promise<never> {
   logger.fatal({ err: error }, 'cannot join again, stopping')
   process.stderr.write(`session-gateway: ${error.message}\n`)
+  return leave(server, CANNOT_START)
+}
+
+async function leave(server: PreparedServer['server'], code: number): Promise<never> {
   await Promise.race([server.close(), new Promise((resolve) => setTimeout(resolve, CRASH_TIMEOUT_MS))]).catch(() => {})
-  process.exit(CANNOT_START)
+  process.exit(code)
 }
