@@ -13,7 +13,7 @@ import type { SessionRunnerConfig } from '../engines/runner.js'
 import { aboutProfile, GatewayError, optionError, startError, unknownProfile } from '../errors.js'
 import type { TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
-import { type Clock, systemClock } from '../lib/clock.js'
+import type { Clock } from '../lib/clock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
 import { mayManage, type Principal, visible } from '../principal.js'
@@ -42,23 +42,23 @@ export interface ProfileCatalogOptions {
   egress?: EgressPolicy | undefined
   allowedCwdRoots?: readonly string[] | undefined
   /** Accepts config directories in which sessions may start, or that lie around such a place. */
-  allowConfigDirOverlap?: boolean | undefined
+  allowConfigDirOverlap: boolean
   hasEngineRunner: boolean
   /** Whether the host builds the runners of provider profiles, and resolves their credentials. Default: the bundled engine does. */
   isHostsEngine?: boolean | undefined
   disableBypassPermissions: boolean
   /** Beyond the built-in ones. */
   agents?: readonly AgentDeclaration[] | undefined
-  /** The gateway's environment; default `process.env`. */
-  env?: NodeJS.ProcessEnv | undefined
+  /** The gateway's environment. */
+  env: NodeJS.ProcessEnv
   /** Whether the gateway hosts tools for every agent. */
   servesTools?: boolean | undefined
   logger: Logger
   /** Where what every operator is to see goes; default `logger`. */
   notices?: Logger | undefined
-  clock?: Clock | undefined
-  /** As `Clock.after`, or sooner: as soon as the store takes something again. Default: of the clock. */
-  retryAfter?: Clock['after'] | undefined
+  clock: Clock
+  /** As `Clock.after`, or sooner: as soon as the store takes something again. */
+  retryAfter: Clock['after']
   /** Keeps a key before a profile is saved by a store that cannot take it along. */
   keepKey?: ((key: KeptKey) => Promise<void>) | undefined
 }
@@ -98,7 +98,7 @@ export class ProfileCatalog {
 
   /** @throws SG_ERR_OPTION, one sentence for each thing that keeps the service from starting */
   constructor(options: ProfileCatalogOptions) {
-    const { store, logger, env = process.env, allowConfigDirOverlap = false } = options
+    const { store, logger, env, clock } = options
     assertNamedOnce(options.agents ?? [])
     const agents = agentTable(options.agents)
     this.#agents = agents
@@ -111,15 +111,8 @@ export class ProfileCatalog {
     this.#servesTools = options.servesTools ?? false
     this.#notices = options.notices ?? logger
     this.#listeners = new Listeners((err) => logger.error({ err }, 'a listener for profile changes failed'))
-    const { clock = systemClock, retryAfter = (delayMs, run) => clock.after(delayMs, run) } = options
     this.#snapshots = new ConfigSnapshots(clock)
-    const declare: DeclareOptions = {
-      ...options,
-      agents,
-      env,
-      allowConfigDirOverlap,
-      allowedCwdRoots: options.allowedCwdRoots,
-    }
+    const declare: DeclareOptions = { ...options, agents, allowedCwdRoots: options.allowedCwdRoots }
     this.#declared = new Map(
       declareProfiles(declare).map((info) => [info.name, { info, generation: generationOf(info) }]),
     )
@@ -130,7 +123,7 @@ export class ProfileCatalog {
       isHostsEngine: options.isHostsEngine,
     })
     this.#grants = grants
-    const parts = { clock, retryAfter, store, roots, agents, grants, declared: this.#declared }
+    const parts = { roots, agents, grants, declared: this.#declared }
     this.#managed = store && new ManagedProfiles({ ...options, ...parts, store })
   }
 

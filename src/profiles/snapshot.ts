@@ -3,7 +3,7 @@ import { type FileHandle, lstat, open, opendir, realpath } from 'node:fs/promise
 import { join, sep } from 'node:path'
 import type { ConfigSnapshot } from '../../schemas/profiles.js'
 import type { AgentRow, NamedFiles, SnapshotSources } from '../engines/cli/agent-table.js'
-import { type Clock, systemClock } from '../lib/clock.js'
+import type { Clock } from '../lib/clock.js'
 import { within } from '../lib/within.js'
 import { settingsHighlights } from './settings-highlights.js'
 
@@ -32,7 +32,7 @@ export class ConfigSnapshots {
   /** One reading per directory at a time: a mount that hangs must not take a thread for every request. */
   readonly #readings = new Map<string, { snapshot: ConfigSnapshot; done: Promise<void> }>()
 
-  constructor(clock: Clock = systemClock) {
+  constructor(clock: Clock) {
     this.#clock = clock
   }
 

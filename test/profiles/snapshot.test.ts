@@ -3,6 +3,7 @@ import { appendFileSync, linkSync, mkdirSync, symlinkSync, truncateSync, writeFi
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { type AgentRow, BUILT_IN_AGENTS } from '../../src/engines/cli/agent-table.js'
+import { systemClock } from '../../src/lib/clock.js'
 import { ConfigSnapshots } from '../../src/profiles/snapshot.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
@@ -17,7 +18,7 @@ function write(root: string, files: Record<string, string>): string {
   return root
 }
 const read = (directory: string, row: Pick<AgentRow, 'name' | 'snapshot'> = claude) =>
-  new ConfigSnapshots().read(directory, row)
+  new ConfigSnapshots(systemClock).read(directory, row)
 const settingsOf = async (t: Test, text: string) => (await read(write(t.testdir(), { 'settings.json': text }))).settings
 
 t.test('an empty directory, and none', async (t) => {
@@ -150,7 +151,7 @@ t.test('what is shown of each other agent', async (t) => {
 
 t.test('it is read afresh each time', async (t) => {
   const directory = write(t.testdir(), { 'CLAUDE.md': 'one' })
-  const snapshots = new ConfigSnapshots()
+  const snapshots = new ConfigSnapshots(systemClock)
   t.equal((await snapshots.read(directory, claude)).memory?.preview, 'one')
   appendFileSync(join(directory, 'CLAUDE.md'), ' two')
   const shown = await snapshots.read(directory, claude)
