@@ -10,6 +10,9 @@ export interface ProcessEntry {
   isZombie: boolean
 }
 
+/** When this process was started, in epoch milliseconds: a file, or a lock, that is older is not its own. */
+export const processStartedAt = (): number => Date.now() - process.uptime() * 1000
+
 export async function listProcesses(): Promise<ProcessEntry[]> {
   const names = await readdir('/proc').catch(() => [])
   const entries = await Promise.all(names.filter((name) => /^\d+$/.test(name)).map((name) => readProcess(Number(name))))

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { link, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { KeyedLock } from '../../lib/keyed-lock.js'
-import { readProcess } from '../../lib/process-list.js'
+import { processStartedAt, readProcess } from '../../lib/process-list.js'
 import { tried } from '../../lib/tried.js'
 import { unless } from './unless.js'
 
@@ -77,7 +77,7 @@ async function take(path: string): Promise<string> {
   const mine: LockHolder = {
     pid: process.pid,
     host: hostname(),
-    startedAt: Math.round(Date.now() - process.uptime() * 1000),
+    startedAt: Math.round(processStartedAt()),
     ...(await birthOf(process.pid).then((birth) => birth !== undefined && { birth })),
   }
   const draft = `${path}.${process.pid}-${randomBytes(6).toString('hex')}`

@@ -7,6 +7,7 @@ import { toError } from '../../errors.js'
 import { argumentOf } from '../../lib/argument.js'
 import { makeDirectory } from '../../lib/make-directory.js'
 import { isOpenToAll, openToAllMessage } from '../../lib/open-to-all.js'
+import { processStartedAt } from '../../lib/process-list.js'
 import { type Checker, compileSchema } from '../../lib/validation.js'
 import type { ParkedSessionRecord, SessionStore } from '../../sessions/kept/store.js'
 import { ParkedRecord } from '../record/parked-record.js'
@@ -132,7 +133,7 @@ async function take(dir: string): Promise<ProcessLock> {
 }
 
 async function clearUp(dir: string): Promise<void> {
-  const startedAt = Date.now() - process.uptime() * 1000
+  const startedAt = processStartedAt()
   for (const name of (await readdir(dir)).filter((name) => DRAFT_NAME.test(name))) {
     const draft = join(dir, name)
     // another store of this process may have put it in its place meanwhile

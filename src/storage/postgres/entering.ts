@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { VERSION } from '../../lib/package-root.js'
+import { processStartedAt } from '../../lib/process-list.js'
 import type { NodeAnnouncement } from '../cluster.js'
 import { StorageError } from '../storage.js'
 import type { Link, LinkOptions } from './link.js'
@@ -35,9 +36,8 @@ export async function enter(
   { name, url, protocol, version, slots, config, profiles }: NodeAnnouncement,
   leaseMs: number,
 ): Promise<Entered> {
-  const startedAt = Date.now() - process.uptime() * 1000
   const values = [
-    ...[hostname(), process.pid, startedAt, version || VERSION],
+    ...[hostname(), process.pid, processStartedAt(), version || VERSION],
     ...[name, url, protocol, slots, config, leaseMs],
   ]
   const seen = new Map<number, string>()

@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
 import { VERSION } from '../../lib/package-root.js'
+import { processStartedAt } from '../../lib/process-list.js'
 import type { ClusterNode } from '../cluster.js'
 import { StorageError } from '../storage.js'
 import { failureOf } from './failures.js'
@@ -84,14 +85,13 @@ export class Membership {
       await link.client.query(KEEP_ALIVE)
       await takeLock(link, options)
       await listUnlisted(link)
-      const started = Date.now() - process.uptime() * 1000
       const rows = await link.run([
         ...ALONE.map((sql) => statement(sql)),
         // a crash has ended the requests that had taken a key and had made nothing yet
         statement('DELETE FROM @idempotency_keys WHERE answer IS NULL AND made IS NULL'),
         statement(
           'INSERT INTO @members (host, pid, started_at, version) VALUES ($1, $2, $3, $4) RETURNING n',
-          ...[hostname(), process.pid, started, VERSION],
+          ...[hostname(), process.pid, processStartedAt(), VERSION],
         ),
       ])
       return new Membership(rows.at(-1)![0]!.n as number, link, options)
@@ -226,7 +226,7 @@ const holderOf = ({ name, pid, host, startedAt, version }: FoundHolder): Holder 
 export function isGone({ host, pid, startedAt }: Pick<Holder, 'host' | 'pid' | 'startedAt'>): boolean {
   if (host !== hostname()) return false
   // in a container every first process has the same number
-  if (pid === process.pid) return Math.abs(startedAt - (Date.now() - process.uptime() * 1000)) > SAME_START_MS
+  if (pid === process.pid) return Math.abs(startedAt - processStartedAt()) > SAME_START_MS
   try {
     process.kill(pid, 0)
     return false
