@@ -10,7 +10,7 @@ import type { DeliveryOutbox } from '../webhooks/outbox.js'
 import { type OperatorWebhook, operatorTarget, type WebhookTarget } from '../webhooks/target.js'
 import { AnswerKeys } from './answers/answer-keys.js'
 import { type AnswerableSessions, type AnswerLinkLimits, AnswerLinks } from './answers/answer-links.js'
-import { attemptsLane, type ChannelOptions, Channels, type Laned, MAX_WAITING, signedBy } from './channels/channels.js'
+import { type ChannelOptions, Channels, deliveryOf, type Laned, MAX_WAITING, signedBy } from './channels/channels.js'
 import type { RequestSettled, ToldNotification } from './channels/message.js'
 import { WebPush } from './channels/push.js'
 import { PushSubscriptions, type PushSubscriptionsOptions } from './channels/subscriptions.js'
@@ -219,7 +219,7 @@ export class Outward {
 
   #planned(message: ToldNotification, id: string, only?: string): PlannedDelivery[] {
     const laned = this.#channels.deliveriesOf(message, id, only)
-    return [...this.#toWebhook(message, id, only), ...this.#inLanes(laned)]
+    return this.#inLanes([...this.#toWebhook(message, id, only), ...laned])
   }
 
   /** A channel that hears of no requests has shown one when it was reminded of it. The webhook hears of settlements from nobody. */
@@ -233,19 +233,13 @@ export class Outward {
   }
 
   /** The webhook has a lane for each session. */
-  #toWebhook(message: ToldNotification, id: string, only: string | undefined): PlannedDelivery[] {
-    const { type, sessionId, seq } = message
+  #toWebhook(message: ToldNotification, id: string, only: string | undefined): Laned[] {
+    const { type, sessionId } = message
     const target = this.#webhook
     const isMeant =
       only === undefined ? (this.#events?.includes(type) ?? true) : only === WEBHOOK && !this.#channels.has(only)
     if (!target || !isMeant) return []
-    return [
-      this.#parts.deliverer.plan(sessionId, {
-        ...{ id, type, payload: message, target, logLane: attemptsLane(sessionId, seq) },
-        origin: { kind: 'notification' },
-        importance: type === 'session_closed' ? 'last' : 'normal',
-      }),
-    ]
+    return [{ lane: sessionId, delivery: deliveryOf(message, id, { target, origin: { kind: 'notification' } }) }]
   }
 
   async #isWaiting(sessionId: string, requestId: string): Promise<boolean> {

@@ -143,13 +143,7 @@ export class Channels {
 
   /** What is told of one session comes in order; sessions and channels do not wait for each other. */
   #laned(to: string, message: ChannelMessage, id: string, given: Pick<Delivery, 'target' | 'origin'>): Laned {
-    const { type, sessionId, seq } = message
-    const delivery: Delivery = {
-      ...{ id, type, payload: message, importance: type === 'session_closed' ? 'last' : 'normal' },
-      logLane: attemptsLane(sessionId, seq),
-      ...given,
-    }
-    return { lane: `channel ${to} ${sessionId}`, delivery }
+    return { lane: `channel ${to} ${message.sessionId}`, delivery: deliveryOf(message, id, given) }
   }
 
   #operatorTarget(
@@ -214,6 +208,16 @@ export const signedBy =
     const body = Buffer.from(JSON.stringify({ ...message, ...(answerUrl !== undefined && { answerUrl }) }))
     return { body, headers: deliveryHeaders(id, body, signingKeys, Math.floor(now / 1000)) }
   }
+
+/** What is to be delivered of a message, wherever it goes. */
+export function deliveryOf(message: ChannelMessage, id: string, given: Pick<Delivery, 'target' | 'origin'>): Delivery {
+  const { type, sessionId, seq } = message
+  return {
+    ...{ id, type, payload: message, importance: type === 'session_closed' ? 'last' : 'normal' },
+    logLane: attemptsLane(sessionId, seq),
+    ...given,
+  }
+}
 
 const isOf = ({ profiles }: { profiles?: readonly string[] | undefined }, message: ChannelMessage): boolean =>
   profiles?.includes(message.session.profile) ?? true
