@@ -106,6 +106,9 @@ export type PermissionDecision =
   | { behavior: 'allow'; updatedInput?: object }
   | { behavior: 'deny'; message?: string; interrupt?: boolean }
 
+/** What an agent is told by a deny that has no words of its own. */
+export const NOT_ALLOWED = 'The user does not allow this.'
+
 export interface DeferredExecution {
   executionId: string
   toolName: string

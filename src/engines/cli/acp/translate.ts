@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { SessionUpdate } from '@agentclientprotocol/sdk'
 import type { MessageBlock, OtherBlock, PlanEntry } from '../../../../schemas/events.js'
-import type { RunnerEvent } from '../../runner.js'
+import { NOT_ALLOWED, type RunnerEvent } from '../../runner.js'
 import { addUsage, contextUsage, NO_USAGE } from '../../token-usage.js'
 import type { AcpTraits } from '../agent-table.js'
 import { planOf, planOfCall } from '../plan.js'
@@ -13,7 +13,6 @@ import { callUsage } from './usage.js'
 
 type Chunk = Extract<SessionUpdate, { sessionUpdate: 'agent_message_chunk' | 'agent_thought_chunk' }>
 
-const NOT_ALLOWED = 'The user does not allow this.'
 const UNALLOWABLE = 'The agent asked for permission and offered no way to allow it, so it was denied.'
 const NOT_CARRIED_OUT = 'The call was not carried out.'
 const CUT_OFF = 'The turn ended while this was running. It may have taken effect, in part or as a whole.'

@@ -2,7 +2,13 @@ import { toError } from '../../../errors.js'
 import { deferred } from '../../../lib/deferred.js'
 import { wellFormedJson } from '../../../lib/well-formed.js'
 import type { HostedTools } from '../../hosted-tools.js'
-import type { DeferredTool, ExecutionResult, PermissionDecision, RunnerHost } from '../../runner.js'
+import {
+  type DeferredTool,
+  type ExecutionResult,
+  NOT_ALLOWED,
+  type PermissionDecision,
+  type RunnerHost,
+} from '../../runner.js'
 import { askPerson } from './permissions.js'
 import type { SdkCanUseTool, SdkHook, SdkHookInput, SdkHookOutput, SdkPermissionResult } from './sdk.js'
 
@@ -205,7 +211,7 @@ export class Gate {
     if (!decision) return decided('defer', 'Somebody answers later.')
     if (decision.behavior === 'deny') {
       if (decision.interrupt) interrupt()
-      return decided('deny', decision.message ?? 'The user does not allow this.')
+      return decided('deny', decision.message ?? NOT_ALLOWED)
     }
     const allowed = decision.updatedInput ?? input
     const guarded = this.#options.guard({ ...call, tool_input: allowed as Record<string, unknown> })

@@ -1,6 +1,6 @@
 import { whenAborted } from '../../../lib/aborted.js'
 import { wellFormedJson } from '../../../lib/well-formed.js'
-import type { RunnerHost } from '../../runner.js'
+import { NOT_ALLOWED, type RunnerHost } from '../../runner.js'
 import { changesNothing, PLAN_REFUSAL } from './plan-mode.js'
 import type { SdkCanUseTool, SdkHookInput, SdkHookOutput, SdkPermissionResult } from './sdk.js'
 
@@ -26,7 +26,7 @@ export async function askPerson(
     return { behavior: 'allow', updatedInput: (decision.updatedInput ?? input) as Record<string, unknown> }
   return {
     behavior: 'deny',
-    message: decision.message ?? 'The user does not allow this.',
+    message: decision.message ?? NOT_ALLOWED,
     ...(decision.interrupt && { interrupt: true }),
   }
 }
