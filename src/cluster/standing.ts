@@ -1,4 +1,4 @@
-import { GatewayError, toError } from '../errors.js'
+import { GatewayError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
@@ -59,7 +59,7 @@ export class Standing {
     this.#monotonic = parts.monotonic ?? (() => performance.now())
     const { cluster, standstill, logger } = parts
     this.listeners = new Listeners<StandingEvents>((error, event) =>
-      logger.error({ err: toError(error), event }, 'an observer of the node failed'),
+      logger.error({ err: error, event }, 'an observer of the node failed'),
     )
     this.#unsubscribe = [
       cluster.on('beat', ({ leftMs }) => this.#onBeat(leftMs)),

@@ -1,5 +1,4 @@
 import type { CreateJobRequest, JobEvent, JobEventType, JobProgress } from '../../schemas/jobs.js'
-import { toError } from '../errors.js'
 import { assertEvent } from '../lib/argument.js'
 import type { Clock } from '../lib/clock.js'
 import { type EventRows, Listeners } from '../lib/listeners.js'
@@ -101,7 +100,7 @@ export class JobEvents {
     this.#clock = clock
     this.#webhooks = webhooks
     this.#listeners = new Listeners<QueueEvents>((error, event) =>
-      logger.error({ err: toError(error), event }, 'an observer of the queue failed'),
+      logger.error({ err: error, event }, 'an observer of the queue failed'),
     )
   }
 

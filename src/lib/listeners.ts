@@ -1,4 +1,4 @@
-import { toError } from '../errors.js'
+import { caught } from './caught.js'
 
 type Listener<Payload> = (payload: Payload) => unknown
 
@@ -90,11 +90,7 @@ export class Listeners<Events extends Record<string, unknown>> {
 
   #deliver({ entry, event, payload }: Delivery): void {
     if (entry.isGone) return
-    try {
-      const result = entry.listener(payload as never)
-      if (result instanceof Promise) result.catch((thrown) => this.#onError(toError(thrown), event))
-    } catch (thrown) {
-      this.#onError(toError(thrown), event)
-    }
+    const tell = () => entry.listener(payload as never)
+    caught(tell, (error) => this.#onError(error, event))
   }
 }

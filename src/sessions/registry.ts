@@ -3,7 +3,7 @@ import type { SessionCommand } from '../../schemas/commands.js'
 import type { SessionClosedReason, SessionEvent } from '../../schemas/events.js'
 import type { AnswerChannel, ResolvePermissionRequest } from '../../schemas/permissions.js'
 import type { CreateSessionRequest, ListSessionsQuery, SessionInfo } from '../../schemas/sessions.js'
-import { GatewayError, toError } from '../errors.js'
+import { GatewayError } from '../errors.js'
 import { keptWith, type TakenKey } from '../idempotency/making.js'
 import { assertEvent } from '../lib/argument.js'
 import { copyOf } from '../lib/json-value.js'
@@ -69,7 +69,7 @@ export class SessionRegistry {
     this.#keeping = new Keeping(journal, { ...options, onError: options.parking.onError })
     this.outlast = this.#keeping.hasAll
     this.#listeners = new Listeners<RegistryEvents>((error, event) =>
-      logger.error({ err: toError(error), event }, 'an observer of the registry failed'),
+      logger.error({ err: error, event }, 'an observer of the registry failed'),
     )
     this.#places = new Places(options.maxSessions, () => this.#listeners.emit('room', {}))
     const mailbox = new KeyedLock()
