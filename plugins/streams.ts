@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { CLOSE, type Close } from '../schemas/close-codes.js'
 import type { Gateway } from '../src/gateway.js'
 import type { Timer } from '../src/lib/clock.js'
+import { within } from '../src/lib/within.js'
 import type { Principal } from '../src/principal.js'
 import type { LogSlice } from '../src/sessions/log/event-log.js'
 import type { Identify } from './auth.js'
@@ -172,15 +173,10 @@ export class Streams {
     this.#isClosing = true
     this.#timer?.cancel()
     for (const stream of this.#open) stream.close(CLOSE.goingAway)
-    if (this.#open.size > 0) {
-      await new Promise<void>((resolve) => {
-        const timer = this.#gateway.clock.after(CLOSE_GRACE_MS, resolve)
-        this.#onEmpty = () => {
-          timer.cancel()
-          resolve()
-        }
-      })
-    }
+    const emptied = new Promise<void>((resolve) => {
+      this.#onEmpty = resolve
+    })
+    if (this.#open.size > 0) await within(CLOSE_GRACE_MS, emptied, { clock: this.#gateway.clock })
     for (const stream of this.#open) stream.terminate()
   }
 }

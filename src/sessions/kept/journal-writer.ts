@@ -182,17 +182,11 @@ export class JournalWriter implements LogJournal {
   durable(whose?: Patience): Promise<void> {
     if (this.#isAbandoned) return Promise.reject(unavailable())
     if (this.clean) return Promise.resolve()
-    const outcome = new Promise<void>((resolve, reject) => {
-      const limit = this.#clock.after(whose?.leftMs ?? PATIENCE_MS, () => reject(unavailable()), 'always')
-      const done = (error?: GatewayError) => {
-        limit.cancel()
-        if (error) reject(error)
-        else resolve()
-      }
-      this.#waiters.push({ done })
+    const written = new Promise<void>((resolve, reject) => {
+      this.#waiters.push({ done: (error) => (error ? reject(error) : resolve()) })
     })
     if (this.#state === 'failing' && !this.#removing) this.#write()
-    return outcome
+    return within(whose?.leftMs ?? PATIENCE_MS, written, { clock: this.#clock, onLate: tooLate })
   }
 
   /** Whether the session is going, or gone, for good: nothing of it is to be kept elsewhere any more. */
