@@ -2,6 +2,7 @@ import type { SubmitExecutionResultResponse } from '../../schemas/executions.js'
 import type { ExecutionResult } from '../engines/runner.js'
 import { GatewayError, invalidField, toError } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
+import { deferred } from '../lib/deferred.js'
 import { DueTimes } from '../lib/due-times.js'
 import type { Logger } from '../lib/logger.js'
 
@@ -143,11 +144,9 @@ export class Executions {
 
   async #settle(executionId: string, entry: Entry, result: ExecutionResult): Promise<boolean> {
     const sessions = this.#sessions!
-    let stored = () => {}
+    const { promise, resolve: stored } = deferred()
     // both before the engine goes on: it may settle something itself
-    entry.settling = new Promise<void>((resolve) => {
-      stored = resolve
-    })
+    entry.settling = promise
     this.#disarm(executionId, entry)
     try {
       const applied = await sessions.deliver(entry.sessionId, executionId, result)

@@ -9,6 +9,7 @@ import type {
 import { GatewayError } from '../errors.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
+import { deferred } from '../lib/deferred.js'
 import { copyOf } from '../lib/json-value.js'
 import type { Logger } from '../lib/logger.js'
 import type { Page } from '../lib/paging.js'
@@ -91,8 +92,7 @@ export class JobQueue {
   readonly #submissions: Submissions
   readonly #claims: Claims
   readonly #cancels: Cancels
-  readonly #started: Promise<void>
-  #onStarted = () => {}
+  readonly #started = deferred()
   #draining = false
   readonly #unsubscribe: (() => void)[] = []
 
@@ -100,9 +100,6 @@ export class JobQueue {
     this.#options = options
     const { adapter, clock, logger, retryAfter, sessions, guard, profiles } = options
     this.#maxConcurrency = options.maxConcurrency ?? QUEUE_DEFAULTS.maxConcurrency
-    this.#started = new Promise((resolve) => {
-      this.#onStarted = resolve
-    })
     this.#due = new DelayedJobs({ clock, adapter, logger, retryAfter, onDue: () => this.#claims.wake() })
     this.#budget = new DailyBudget({
       limit: options.dailyTokenLimit,
@@ -153,7 +150,7 @@ export class JobQueue {
       shared: this.#shared,
       store: this.#store,
       events: this.#events,
-      started: this.#started,
+      started: this.#started.promise,
       isDraining: () => this.#draining,
       claims: () => this.#claims,
     })
@@ -204,7 +201,7 @@ export class JobQueue {
       this.#claims.wake()
     })
     if (unsubscribe) this.#unsubscribe.push(unsubscribe)
-    this.#onStarted()
+    this.#started.resolve()
     if (!this.#draining) this.#claims.open()
   }
 
@@ -234,7 +231,7 @@ export class JobQueue {
   async takeUp(jobIds: readonly string[]): Promise<void> {
     if (jobIds.length === 0) return
     const taken = new Set(jobIds)
-    await this.#started
+    await this.#started.promise
     // what is claimed meanwhile is under way here, too, and nobody's else
     const recovered = () =>
       this.#claims.inTurn(async () => {
@@ -349,7 +346,7 @@ export class JobQueue {
     if (!this.#draining) this.#events.draining()
     this.#draining = true
     // who has submitted before a start that does not come any more is told
-    this.#onStarted()
+    this.#started.resolve()
     this.#attempts.draining = true
     this.#claims.close()
   }

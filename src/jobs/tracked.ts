@@ -1,3 +1,4 @@
+import { deferred } from '../lib/deferred.js'
 import type { PlannedOnce } from '../notifications/planned.js'
 import type { SessionEventTold } from '../sessions/registry-options.js'
 import type { JobRecord } from './adapter.js'
@@ -34,10 +35,7 @@ export interface Ending {
 }
 
 export function tracked(run: JobRun, claimed: JobRecord | undefined): Tracked {
-  let settle = () => {}
-  const settled = new Promise<void>((resolve) => {
-    settle = resolve
-  })
+  const { promise: settled, resolve: settle } = deferred()
   return { run, claimed, parked: false, writing: Promise.resolve(), settled, settle }
 }
 

@@ -1,21 +1,22 @@
 import type { Clock, Timer } from './clock.js'
+import { deferred } from './deferred.js'
 
 /** Somebody is asked to wait: until it is taken off, or has been on for too long. */
 export class Pressure {
-  /** Resolves when there is nothing to wait for any more. */
-  readonly off: Promise<void>
+  readonly #off = deferred()
   readonly #limit: Timer
-  #resolve!: () => void
 
   constructor(clock: Pick<Clock, 'after'>, limitMs: number, onLimit: () => void) {
-    this.off = new Promise((resolve) => {
-      this.#resolve = resolve
-    })
     this.#limit = clock.after(limitMs, onLimit)
+  }
+
+  /** Resolves when there is nothing to wait for any more. */
+  get off(): Promise<void> {
+    return this.#off.promise
   }
 
   takeOff(): void {
     this.#limit.cancel()
-    this.#resolve()
+    this.#off.resolve()
   }
 }
