@@ -17,6 +17,7 @@ import { parseCommand } from './clients/parse-command.js'
 import { Creation } from './creation.js'
 import { Archive } from './kept/archive.js'
 import { Keeping } from './kept/keeping.js'
+import { removalIn } from './kept/news.js'
 import { keptInfoOf } from './kept-info.js'
 import { Engines } from './life/engines.js'
 import { Sleep } from './life/sleep.js'
@@ -161,8 +162,7 @@ export class SessionRegistry {
     if (entry || !this.shared || this.#archive.isHidden(id)) return entry && infoOf(entry)
     const left = await this.#keeping.get(id)
     // who has it is about to carry that out
-    const isGoing = left?.news?.some(({ type }) => type === 'removal')
-    return left && !isGoing ? { ...left.state.info, lastSeq: left.lastSeq } : undefined
+    return left && !removalIn(left.news) ? { ...left.state.info, lastSeq: left.lastSeq } : undefined
   }
 
   /** Whether it is in memory, or parked: nothing has to be asked about it. */

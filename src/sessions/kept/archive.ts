@@ -25,7 +25,7 @@ import {
   type SessionsAtRest,
 } from './journal.js'
 import type { Keeping } from './keeping.js'
-import { isForEngine } from './news.js'
+import { isForEngine, removalIn } from './news.js'
 
 export interface ArchiveParts extends DueParts {
   keeping: Keeping
@@ -119,7 +119,7 @@ export class Archive {
   async #adopt(left: JournaledSession): Promise<void> {
     const { executions, sleep, keeping } = this.#parts
     const { id, state, lastSeq, news = [] } = left
-    const removal = news.find((one) => one.type === 'removal')
+    const removal = removalIn(news)
     if (removal) {
       this.#enter(left, { ...(isMidTurn(left) ? parkedInfo(left) : state.info), lastSeq })
       await this.#removeAtLast(id, removal.reason)
@@ -263,7 +263,7 @@ export class Archive {
       await onMissed(left)
       return table.get(id)
     }
-    if (left.news?.some(({ type }) => type === 'removal')) return undefined
+    if (removalIn(left.news)) return undefined
     if (isTerminal(info)) this.enterEnded(left)
     else if (left.sleeps) await this.takeUp(left)
     else return undefined
@@ -341,8 +341,7 @@ export class Archive {
     } else if (!isTerminal(info) && isCutOff(whole)) {
       session.takeUp(news)
       session.turnDesk.cutOff(RESTARTED)
-      if (session.busy && place.away === undefined && !news.some(({ type }) => type === 'removal'))
-        void sleep.goOn(session)
+      if (session.busy && place.away === undefined && !removalIn(news)) void sleep.goOn(session)
     }
     return session
   }
