@@ -10,7 +10,6 @@ type Options = ConnectionOptions & OutputOptions
 
 export async function list(options: Options): Promise<void> {
   const pending = await connect(options).inbox.list().toArray()
-  if (pending.length === 0 && (options.output ?? 'table') === 'table') return note('Nothing waits for an approval.')
   printList(
     pending,
     [
@@ -20,6 +19,7 @@ export async function list(options: Options): Promise<void> {
       { title: 'what', of: ({ request }) => whatOf(request), isWide: true },
     ],
     options,
+    'Nothing waits for an approval.',
   )
 }
 

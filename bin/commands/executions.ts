@@ -1,7 +1,7 @@
 import type { SubmitExecutionResultRequest } from '../../client/index.js'
 import { type ConnectionOptions, connect } from '../terminal/connection.js'
 import { CommandFailure, EXIT } from '../terminal/exit.js'
-import { note, type OutputOptions, printOne } from '../terminal/output.js'
+import { isTable, note, type OutputOptions, printOne } from '../terminal/output.js'
 import { readStdin } from '../terminal/stdin.js'
 
 export interface ResolveOptions extends ConnectionOptions, OutputOptions {
@@ -14,7 +14,7 @@ export interface ResolveOptions extends ConnectionOptions, OutputOptions {
 /** Delivers the result of a deferred execution; the session that waits for it goes on. */
 export async function resolve(id: string, options: ResolveOptions): Promise<void> {
   const answer = await connect(options).executions.resolve(id, await resultOf(options))
-  if ((options.output ?? 'table') !== 'table') printOne(answer, [], options)
+  if (!isTable(options)) printOne(answer, [], options)
   else
     note(
       answer.applied

@@ -5,7 +5,18 @@ import { Board, JOB_COLUMNS, onScreen } from '../terminal/board.js'
 import { type ConnectionOptions, connect } from '../terminal/connection.js'
 import { CommandFailure, EXIT, offered } from '../terminal/exit.js'
 import { jobId } from '../terminal/find.js'
-import { count, money, note, type OutputOptions, print, printList, printOne, safe, when } from '../terminal/output.js'
+import {
+  count,
+  isTable,
+  money,
+  note,
+  type OutputOptions,
+  print,
+  printList,
+  printOne,
+  safe,
+  when,
+} from '../terminal/output.js'
 import { promptOf, type RunOptions, requestOf } from './run.js'
 
 type Options = ConnectionOptions & OutputOptions
@@ -33,7 +44,7 @@ export async function submit(words: string[], options: SubmitOptions): Promise<v
     }),
   )
   if (!options.wait) {
-    if ((options.output ?? 'table') === 'table') print(job.id)
+    if (isTable(options)) print(job.id)
     else printOne(job, [], options)
     return
   }
@@ -43,7 +54,7 @@ export async function submit(words: string[], options: SubmitOptions): Promise<v
   // a second one ends the process by the signal
   process.once('SIGINT', () => aborter.abort(new CommandFailure(goesOn(job.id), EXIT.interrupted)))
   const ended = await gateway.jobs.wait(job.id, { signal: aborter.signal, onConnection })
-  if ((options.output ?? 'table') !== 'table') printOne(ended, [], options)
+  if (!isTable(options)) printOne(ended, [], options)
   else {
     const { result, error, status } = ended
     print(safe(result?.text || error || (result?.text ?? status)))
@@ -66,13 +77,10 @@ export async function list(options: Options & { status?: JobStatus; limit?: numb
       }
     })(),
   )
-  if (jobs.length === 0 && (options.output ?? 'table') === 'table')
-    return note(
-      status
-        ? 'None of the jobs is like that. See all of them: session-gateway jobs ls'
-        : 'There are no jobs. Submit one: session-gateway jobs submit "…"',
-    )
-  printList(jobs, JOB_COLUMNS, options)
+  const none = status
+    ? 'None of the jobs is like that. See all of them: session-gateway jobs ls'
+    : 'There are no jobs. Submit one: session-gateway jobs submit "…"'
+  printList(jobs, JOB_COLUMNS, options, none)
 }
 
 export async function show(prefix: string, options: Options): Promise<void> {
@@ -113,7 +121,7 @@ export async function cancel(prefixes: string[], options: Options): Promise<void
 export async function watch(prefix: string | undefined, options: Options): Promise<void> {
   const gateway = connect(options)
   const only = prefix === undefined ? undefined : await withQueue(jobId(gateway, prefix))
-  const isBoard = process.stdout.isTTY && (options.output ?? 'table') === 'table'
+  const isBoard = process.stdout.isTTY && isTable(options)
   const aborter = new AbortController()
   const { signal } = aborter
   // also where an answer is waited for that does not come

@@ -46,13 +46,11 @@ export async function list(
     if (sessions.length === limit) break
     sessions.push(session)
   }
-  if (sessions.length === 0 && (options.output ?? 'table') === 'table')
-    return note(
-      status || profile !== undefined
-        ? 'None of the sessions is like that. See all of them: session-gateway sessions ls'
-        : 'There are no sessions. Start one: session-gateway run "…"',
-    )
-  printList(sessions, COLUMNS, options)
+  const none =
+    status || profile !== undefined
+      ? 'None of the sessions is like that. See all of them: session-gateway sessions ls'
+      : 'There are no sessions. Start one: session-gateway run "…"'
+  printList(sessions, COLUMNS, options, none)
 }
 
 export async function show(prefix: string, options: Options): Promise<void> {
@@ -129,7 +127,6 @@ export async function files(prefix: string, options: Options): Promise<void> {
   const gateway = connect(options)
   const id = await sessionId(gateway, prefix)
   const found = await gateway.sessions.files(id)
-  if (found.length === 0 && (options.output ?? 'table') === 'table') return note(NO_FILES)
   printList(
     found,
     [
@@ -138,6 +135,7 @@ export async function files(prefix: string, options: Options): Promise<void> {
       { title: 'modified', of: ({ modifiedAt }) => ago(modifiedAt) },
     ],
     options,
+    NO_FILES,
   )
 }
 

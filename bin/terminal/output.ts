@@ -8,6 +8,9 @@ export interface OutputOptions {
   output?: Format
 }
 
+/** Whether it is for a person, not for a program. */
+export const isTable = ({ output = 'table' }: OutputOptions): boolean => output === 'table'
+
 /** Text of others, without what would move the cursor, rename the window or hide other text. */
 export const safe = (text: string): string =>
   text
@@ -74,10 +77,16 @@ export interface Column<T> {
   isWide?: boolean
 }
 
-/** A list, in the form that was asked for. */
-export function printList<T>(items: readonly T[], columns: Column<T>[], { output = 'table' }: OutputOptions): void {
+/** A list, in the form that was asked for. @param none said instead of a table without a row */
+export function printList<T>(
+  items: readonly T[],
+  columns: Column<T>[],
+  { output = 'table' }: OutputOptions,
+  none?: string,
+): void {
   if (output === 'json') print(JSON.stringify(items, undefined, 2))
   else if (output === 'jsonl') for (const item of items) print(JSON.stringify(item))
+  else if (items.length === 0 && none !== undefined) note(none)
   else print(renderTable(items, columns))
 }
 
