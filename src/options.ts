@@ -244,7 +244,7 @@ function assertShapes(options: WorkerServerOptions): void {
   }
 }
 
-/** They are compared as they stand: one in another form would let in nobody, without a word. */
+/** Origins and hosts are compared as they stand: one in another form would let in nobody, without a word. */
 function assertNames({ allowedOrigins, allowedHosts, webhookPolicy }: WorkerServerOptions): void {
   const lists: [option: string, names: readonly string[] | undefined, problemOf: typeof hostProblem][] = [
     ['allowedOrigins', allowedOrigins, originProblem],

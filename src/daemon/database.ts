@@ -20,7 +20,7 @@ export function storageName(storage: EffectiveConfig['storage']): string {
   return 'sqlite' in storage ? storage.sqlite : databaseName(storage)
 }
 
-/** The same as a person in the working directory would write it. */
+/** A database as a person in the working directory would write it. */
 export const databaseName = (database: Database): string =>
   'sqlite' in database
     ? shortPath(database.sqlite)

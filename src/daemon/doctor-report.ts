@@ -16,7 +16,7 @@ export function reportLines(report: SqliteReport): string[] {
   ]
 }
 
-/** The same of one of PostgreSQL. */
+/** What was found of a database of PostgreSQL. */
 export function postgresLines(report: PostgresReport): string[] {
   const { place, schema, server, problems, damage, durable, schemaVersion, holders, tables, orphans, unswept } = report
   const state =

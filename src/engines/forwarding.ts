@@ -67,7 +67,7 @@ export class ForwardingRunner implements Runner {
   }
 }
 
-/** The same of what a runner talks to. */
+/** Hands on all that a runner tells its host; a subclass changes what it has to. */
 export class ForwardingHost implements RunnerHost {
   protected readonly host: RunnerHost
 

@@ -19,7 +19,7 @@ export interface ResultTaker {
   deliver(sessionId: string, executionId: string, result: ExecutionResult): Promise<boolean>
   /** Sees to it that a session which a result was stored for goes on; never rejects. */
   wake(sessionId: string): Promise<void>
-  /** The same for one whose result was stored earlier. */
+  /** As `wake`, for a session whose result was stored earlier. */
   hasten(sessionId: string): Promise<void>
 }
 
@@ -39,7 +39,7 @@ interface Entry {
 const RETRY_MS = 5_000
 const TIMEOUT: ExecutionResult = { status: 'failed', reason: 'timeout', error: 'No result was delivered in time.' }
 
-/** Its result comes to a path that holds it. @throws SG_ERR_VALIDATION */
+/** The result of an execution comes to a path that holds its id. @throws SG_ERR_VALIDATION */
 function assertInUrl(executionId: unknown, maxLength: number): void {
   const refuse = (message: string) => invalidField('executionId', message)
   if (typeof executionId !== 'string' || executionId === '') throw refuse('must be a string that is not empty.')
@@ -95,7 +95,7 @@ export class Executions {
     return this.register(sessionId, executionId, deadline)
   }
 
-  /** The same for one that was deferred before. */
+  /** As `defer`, for an execution that was deferred before. */
   register(sessionId: string, executionId: string, deadline: number | undefined): boolean {
     const known = this.#entries.get(executionId)
     if (known?.sessionId === sessionId) return false

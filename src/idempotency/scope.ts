@@ -11,7 +11,7 @@ export const scopedKey = (principal: Principal, method: string, path: string, ke
 /** Tells one request's body from another's; the order of members says nothing. */
 export const fingerprintOf = (body: unknown): string => digest(inOrder(body ?? null))
 
-/** The same as it was while the order of members still counted, for keys that were kept then: each is remembered for a day. */
+/** The fingerprint as it was while the order of members still counted, for keys that were kept then: each is remembered for a day. */
 export const earlierFingerprintOf = (body: unknown): string => digest(body ?? null)
 
 function inOrder(value: unknown): unknown {

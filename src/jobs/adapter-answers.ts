@@ -17,7 +17,7 @@ function numberOf(answer: unknown): number | undefined {
   return Number.isFinite(number) ? (number as number) : undefined
 }
 
-/** The same with a number at `name`; undefined when there is none. */
+/** An answer with a number at `name`; undefined when there is none. */
 function withNumber(answer: unknown, name: string): unknown {
   const number = numberOf((answer as Record<string, unknown> | null | undefined)?.[name])
   return number === undefined ? undefined : { ...(answer as object), [name]: number }
@@ -41,7 +41,7 @@ function eachOf(answer: unknown, one: (item: unknown) => unknown): unknown[] | u
   return taken.includes(undefined) ? undefined : taken
 }
 
-/** The same of what is settled and charged. */
+/** The answer to what is settled and charged, if it is one. */
 function settledOf(answer: unknown): unknown {
   if (typeof answer !== 'object' || answer === null) return undefined
   const { record = null, dailyTokens } = answer as { record?: unknown; dailyTokens?: unknown }

@@ -14,7 +14,7 @@ interface AttemptEndsParts {
   slots: Slots
   /** Whether the end of its attempt is still to be told. */
   isTracked(tracked: Tracked): boolean
-  /** It is told next. */
+  /** The end of its attempt is told next. */
   forget(tracked: Tracked): void
   /** A job can be claimed. */
   onSlot(): void

@@ -47,7 +47,7 @@ export class AttemptMeter {
     return tokensOf(this.usage)
   }
 
-  /** The same once `onEvent` was told of these, too. */
+  /** Tokens once `onEvent` was told of these events, too. */
   tokensWith(events: readonly SessionEvent[]): number {
     const calls = events.reduce((all, event) => sum(all, usedBy(event)), this.#calls)
     return Math.max(this.tokens, tokensOf(calls))

@@ -49,7 +49,7 @@ export class Claims {
   #wakesSoon = false
   /** The storage refused what a run begins with: nothing is claimed meanwhile. */
   #refused: Timer | undefined
-  /** It wakes when it may claim again. */
+  /** While it stands still: wakes the claims when that is over. */
   #held: Timer | undefined
   /** The last try to claim failed: the next one that nobody asks for. */
   #again: Timer | undefined

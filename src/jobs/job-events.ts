@@ -48,7 +48,7 @@ export interface Announcement {
 /** Of a change that nobody is told of. */
 export const UNHEARD: Announcement = { kept: [], keep() {}, withdraw() {}, send() {} }
 
-/** The same with the start of the attempt before it, unless that is kept already. */
+/** An announcement with the start of its attempt before it, unless that is kept already. */
 export function withStart(start: PlannedOnce | undefined, told: Announcement): Announcement {
   if (!start || start.isKept) return told
   return {

@@ -55,7 +55,7 @@ export const handedOut = (job: StoredJob): JobInfo => copyOf(shown(job))
 
 const LISTED_PROMPT = 1_000
 
-/** The same where many are shown, or often: with the beginning of a long prompt. */
+/** A job where many are shown, or often: with the beginning of a long prompt. */
 export function listed(job: StoredJob, patch?: JobPatch): JobInfo {
   const info = shown(job, patch)
   if (info.prompt.length <= LISTED_PROMPT) return info
@@ -64,7 +64,7 @@ export function listed(job: StoredJob, patch?: JobPatch): JobInfo {
 
 const LISTED_WORDS = 10_000
 
-/** The same in a page, which has many: also with the beginning of what an agent said at length. */
+/** A job in a page, which has many: also with the beginning of what an agent said at length. */
 export function inPage(job: StoredJob): JobInfo {
   const info = listed(job)
   const { error, result } = info

@@ -28,7 +28,7 @@ interface Client {
   principal: Principal
   /** The stats it was sent last; `undefined`: it was not sent its first frame yet. */
   stats: string | undefined
-  /** They may be others by now. */
+  /** Whether the counts may be others by now. */
   stale: boolean
   asking: boolean
 }

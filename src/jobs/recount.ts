@@ -13,7 +13,7 @@ interface RecountOptions {
   inTurn<T>(work: () => Promise<T>): Promise<T>
 }
 
-/** They are not counted more often than that, as an adapter may have to list them for it. */
+/** Jobs are not counted more often than that, as an adapter may have to list them for it. */
 const AGE_MS = 1_000
 
 /** Counts the queued jobs anew where others add jobs to the adapter, or take some, of which nothing here has told. */

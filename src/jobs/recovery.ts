@@ -24,7 +24,7 @@ export interface RecoveryOptions {
 const LAST_EVENTS = 20
 
 const ofSessions = new WeakSet<object>()
-/** Whether it is what keeps the sessions that failed, and not the adapter. */
+/** Whether an error is of what keeps the sessions, and not of the adapter. */
 export const isOfSessions = (error: object): boolean => ofSessions.has(error)
 
 /**

@@ -43,7 +43,7 @@ export class Room {
     return (shared ?? counters).queued + submitting.size >= bound
   }
 
-  /** It may be by what other nodes have taken in since the last count. */
+  /** Whether the queue may be full by what other nodes have taken in since the last count. */
   get mayBeFull(): boolean {
     const { bound, shared, submitting } = this.#options
     return !this.isFull && (shared?.hasUsedItsPart(bound, submitting.size) ?? false)

@@ -59,7 +59,7 @@ export class JobRun {
   record: JobRecord
   /** Resolves when the engine of an ended run is gone or was given up on. */
   closed: Promise<void> = Promise.resolve()
-  /** It ended parked: `closed` is when what its session could be woken from is gone. */
+  /** Whether the run ended parked: `closed` is when what its session could be woken from is gone. */
   wasParked = false
   readonly #owner: RunOwner
   /** Cancels that came while the end of the attempt was being written. */
@@ -71,11 +71,11 @@ export class JobRun {
   #sdkSessionId: string | undefined
   readonly #place: Place | undefined
   #isBorn: boolean
-  /** Its session was created: refused ones leave none. */
+  /** Whether its session was created: one that is refused leaves none. */
   #isCreated: boolean
-  /** It is parked, and its session has its engine. */
+  /** Whether the run is parked while its session has its engine. */
   #isHeld = false
-  /** Its session has ended. */
+  /** Whether its session has ended. */
   #isClosed = false
   #killing: { error: string; grace: Timer } | undefined
 
@@ -227,7 +227,7 @@ export class JobRun {
     else this.#end({ status: 'canceled' })
   }
 
-  /** It is the next process's: no limit of it is held against it here any more. */
+  /** Leaves the run to the next process: no limit is held against it here any more. */
   leave(): void {
     this.#time.stop()
     this.#killing?.grace.cancel()

@@ -1,4 +1,4 @@
-/** The same object, whose methods are called by `around`. */
+/** An object like another one, whose methods are called by `around`. */
 export function eachCall<T extends object>(target: T, around: (name: string, call: () => unknown) => unknown): T {
   const known = new Map<PropertyKey, unknown>()
   // not around the object itself: of one that is frozen a proxy may show nothing else

@@ -4,7 +4,7 @@ import { type FieldError, invalidField } from '../errors.js'
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** It is in every list, for everybody who looks at one. */
+/** Of a `meta`, which is in every list, for everybody who looks at one. */
 const MAX_META_BYTES = 16 * 1024
 
 /**

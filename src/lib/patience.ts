@@ -60,7 +60,7 @@ export async function readInTime<T>(clock: Pick<Clock, 'after'>, read: () => Pro
   }
 }
 
-/** The same of what the storage was given and does not answer: only the end of the process can make it true. */
+/** To the caller of what the storage was given and does not answer: only the end of the process can make it true. */
 export const overdue = (): GatewayError =>
   new GatewayError('SG_ERR_STORE_UNAVAILABLE', {
     detail:
@@ -96,7 +96,7 @@ export function patiently<T>(
   return within(leftMs, working, { clock, onLate: late })
 }
 
-/** The same, in turn with what else is done under a key, and not at all when they were refused before that. */
+/** As `patiently`, in turn with what else is done under a key, and not at all when they were refused before that. */
 export function patientlyInTurn<T>(
   clock: Pick<Clock, 'after'>,
   { lock, key = '' }: { lock: KeyedLock; key?: string },

@@ -30,7 +30,7 @@ export class Standstill {
     return this.#hold.over !== undefined
   }
 
-  /** Whether it never goes on. */
+  /** Whether nothing goes on any more, ever. */
   get isOver(): boolean {
     return this.#isOver
   }
@@ -61,7 +61,7 @@ export class Standstill {
     this.#due.clear()
   }
 
-  /** The same timers, kept to it. */
+  /** Timers that keep to the standstill. */
   through(after: Clock['after']): Clock['after'] {
     return (delayMs, run, always) => {
       if (always) return after(delayMs, run, always)

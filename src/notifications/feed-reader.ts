@@ -69,7 +69,7 @@ export class FeedReader {
     this.#schedule()
   }
 
-  /** It is somebody else by now, who sees something else. */
+  /** The client is somebody else by now, who may see something else. */
   becomes(principal: Principal): void {
     const isOther = !seeTheSame(principal, this.#principal)
     this.#principal = principal

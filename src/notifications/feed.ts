@@ -156,7 +156,7 @@ export class NotificationFeed {
     return { notification, kept: this.#places ? { ...kept, isPlacedWhenKept: true } : kept }
   }
 
-  /** It is written down: it can be read. */
+  /** The notification is written down: it can be read. */
   commit({ kept }: Placed): void {
     this.#placed++
     if (this.#places) {
@@ -165,7 +165,7 @@ export class NotificationFeed {
     } else this.#numbering.settle(kept.number, kept)
   }
 
-  /** It was not written down. */
+  /** The notification was not written down. */
   renounce({ kept }: Placed): void {
     if (!this.#places) this.#numbering.settle(kept.number, undefined)
   }

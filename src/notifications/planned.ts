@@ -11,7 +11,7 @@ export interface PlannedNotification {
   unwritten(): void
   /** Has it kept in a write of its own: for what is not written down, or elsewhere. */
   keep(): void
-  /** Whether it was written down. */
+  /** Whether the notification was written down. */
   readonly isKept: boolean
   /** The event is durable: tells of it. Does nothing when it was never to be kept. */
   readonly send: () => void
@@ -25,7 +25,7 @@ export interface PlanParts {
   tell(notification: SessionNotification): void
 }
 
-/** It gets its place, and with it its id, when it is written down: who has read one has read all that were there before. */
+/** A notification that gets its place, and so its id, when it is written down: who has read one has read all that were there before. */
 export class PlannedInFeed implements PlannedNotification {
   readonly #told: Omit<SessionNotification, 'id'>
   readonly #parts: PlanParts
@@ -123,7 +123,7 @@ export class PlannedOnce implements PlannedNotification {
     for (const delivery of this.#deliveries) delivery.send()
   }
 
-  /** It came to nothing: nobody is told, also when a write that has it is still under way. */
+  /** What it tells of came to nothing: nobody is told, also when a write that has it is still under way. */
   withdraw(): void {
     this.#isWithdrawn = true
     if (this.#isKept) this.#takeBack()

@@ -30,7 +30,7 @@ export function saidBy(engineSays: RunnerEvent): RunnerEvent | undefined {
 export interface Misshape {
   /** The first field that is wrong, and how. */
   readonly problem: string
-  /** It lacks members, or has `null` for them, and none that it says nothing without; or has a new word. */
+  /** Whether it still says something: it only lacks members that it can do without, or has `null` for them, or has a new word. */
   readonly isReadable: boolean
 }
 

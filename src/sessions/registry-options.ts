@@ -143,7 +143,7 @@ export interface CreateOptions {
 
 const REASONS: readonly string[] = SessionClosedReason.anyOf.map((reason) => reason.const)
 
-/** It stands in the last event of the log, and in what is told of it: words of a host's own are no reason that a client knows. */
+/** A reason stands in the last event of the log, and in what is told of it: words of a host's own are none that a client knows. */
 export function assertReason(reason: SessionClosedReason): void {
   if (!REASONS.includes(reason)) throw invalidField('reason', `is one of ${REASONS.join(', ')}.`)
 }

@@ -165,12 +165,12 @@ export class SessionRegistry {
     return left && !removalIn(left.news) ? { ...left.state.info, lastSeq: left.lastSeq } : undefined
   }
 
-  /** Whether it is in memory, or parked: nothing has to be asked about it. */
+  /** Whether a session is in memory, or parked: nothing has to be asked about it. */
   has(id: string): boolean {
     return this.#table.get(id) !== undefined
   }
 
-  /** The same, at once, of a session that is in memory, or parked. */
+  /** As `get`, at once, of a session that is in memory, or parked. */
   here(id: string): SessionInfo | undefined {
     const entry = this.#table.get(id)
     return entry && infoOf(entry)

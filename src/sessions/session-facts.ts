@@ -54,7 +54,7 @@ export class SessionFacts {
   turnUsage: TokenUsage | undefined
   /** Of that, what an engine was lost with: the one that goes on from an earlier snapshot does not know of it. */
   #lostUsage: TokenUsage | undefined
-  /** The same of a turn that its session ended in the middle of, until it is counted. */
+  /** Tokens of a turn that its session ended in the middle of, until they are counted. */
   #lastUsage: TokenUsage | undefined
   lastActivityAt: number
   readonly #cwd: string

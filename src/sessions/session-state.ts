@@ -73,7 +73,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   queued: readonly QueuedMessage[] | undefined
   /** Looks again whether its engine may go. */
   goingLook: Timer | undefined
-  /** It could not be written down where it waits: that is not to be tried again before `at`. */
+  /** That the session could not be written down where it waits, which is not to be tried again before `at`. */
   parkRefused: { at: number; readonly tries: number } | undefined
   #shownStatus: SessionStatus = 'starting'
   /** Where the log tells that it is parked. */
@@ -141,7 +141,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     return this.link === link
   }
 
-  /** Whether it has ever had an engine that took input. */
+  /** Whether the session has ever had an engine that took input. */
   get started(): boolean {
     return this.#life.is !== 'building' && this.#life.is !== 'starting'
   }
@@ -200,7 +200,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     return this.parkedSince !== undefined
   }
 
-  /** Whether it is about to be parked: nothing may be done to it until it is, or is live again. */
+  /** Whether the session is about to be parked: nothing may be done to it until it is, or is live again. */
   get frozen(): boolean {
     return this.#life.is === 'leaving' && this.#life.parks
   }
@@ -237,7 +237,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     if (id !== undefined) this.messageIds = withCommand(this.messageIds, id)
   }
 
-  /** It was refused after all, and may be tried again. */
+  /** The command was refused after all, and may be tried again. */
   forgetCommand(id: string | undefined): void {
     this.messageIds = this.messageIds?.filter((known) => known !== id)
   }

@@ -24,13 +24,13 @@ export class SessionEntry {
   storedStatus: SessionStatus = 'starting'
   /** Where the numbering goes on of a session that is not in memory and whose log is in the journal. */
   lastSeq: number | undefined
-  /** Whether it counts as one that lives: not parked, not terminal. */
+  /** Whether the session counts as one that lives: not parked, not terminal. */
   lives = false
   /** Epoch milliseconds of the last time that somebody asked for the session itself. */
   lookedAt = 0
   /** Removes a terminal session when its retention is over. */
   retention: Timer | undefined
-  /** It is looked at again soon, to be let go of. */
+  /** Until the session is looked at again, to be let go of. */
   releasing: Timer | undefined
   /** The journal does not give it among those at rest. */
   stays = false
@@ -56,7 +56,7 @@ const NEAR_MS = 30_000
 /** Which sessions there are, in memory or parked, in the order in which they were created. */
 export class SessionTable {
   #entries = new Map<string, SessionEntry>()
-  /** The same in their order: a page of them is found without a look at the others. */
+  /** All entries in their order: a page of them is found without a look at the others. */
   readonly #inOrder = new SortedList<SessionEntry>((a, b) => a.order - b.order || byText(a.id, b.id))
   /** Told of sessions at rest that are in the journal alone now; absent: they all stay here. */
   onDropped: ((dropped: SessionInfo) => void) | undefined

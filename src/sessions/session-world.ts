@@ -65,7 +65,7 @@ export interface SessionSleep {
   consider(session: SessionRef): void
   /** The engine of this session is gone although the session goes on. */
   onSpent(session: SessionRef): void
-  /** Its turn is over: what it could go on from in the middle of it is not needed any more. */
+  /** The turn of a session is over: what it could go on from in the middle of it is not needed any more. */
   checkpoint(session: SessionRef): void
   /** Gives a session without an engine one again; resolves when it takes commands. @throws why it could not */
   rouse(session: SessionRef): Promise<void>

@@ -243,7 +243,7 @@ export class Session extends SessionState {
     this.world.operatorLog.onAnswered(this, requestId, answer.behavior, bearing.by)
   }
 
-  /** The same of one that an engine serves, for whoever tells the operator. */
+  /** Answers a request of a session that an engine serves, for whoever tells the operator. */
   async answerLive(requestId: string, answer: ResolvePermissionRequest, bearing: AnswerBearing): Promise<void> {
     while (this.#answering.has(requestId)) await this.#answering.get(requestId)
     const { key, patience } = bearing
@@ -298,7 +298,7 @@ export class Session extends SessionState {
     return this.link?.hold?.told ?? false
   }
 
-  /** Whether it could be built again from what is stored, so that it need not stay in memory. */
+  /** Whether the session could be built again from what is stored, so that it need not stay in memory. */
   get isStored(): boolean {
     // what is still being written would be written by nobody's session
     if (this.accepting > 0 || this.isAhead || (this.writer && !this.writer.clean)) return false
@@ -326,7 +326,7 @@ export class Session extends SessionState {
     this.turnDesk.onBacklog(bytes)
   }
 
-  /** It is another node's: its engine is ended, and nothing is told or written of it any more. Resolves when that is gone. */
+  /** Another node has the session: its engine is ended, and nothing more is told or written of it. Resolves when the engine is gone. */
   async abandon(): Promise<void> {
     const { link, clients, writer, world } = this
     clients.disconnectAll(CLOSE.sessionMoved)

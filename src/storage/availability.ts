@@ -69,7 +69,7 @@ export class StorageWatch {
   readonly #waiting = new Set<() => void>()
   #probe: Timer | undefined
   #closed = false
-  /** It takes nothing from this process any more: whoever would try again does not. */
+  /** Whether the storage takes nothing from this process any more: whoever would try again does not. */
   #fenced = false
   /** In a row. */
   #relapses = 0

@@ -20,7 +20,7 @@ export function take({ journal }: GatewayStorage, gateway: object): void {
   if (databases.has(journal)) databases.set(journal, gateway)
 }
 
-/** Whether it is not this gateway's to close. */
+/** Whether a storage is not this gateway's to close. */
 export function isOfAnother({ journal }: Pick<GatewayStorage, 'journal'>, gateway: object): boolean {
   const holder = databases.get(journal)
   return holder !== undefined && holder !== gateway

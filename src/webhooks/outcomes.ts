@@ -42,7 +42,7 @@ export class Outcomes {
     })
   }
 
-  /** It is given up. */
+  /** A delivery is given up. */
   lose(laneId: string, delivery: Delivery, error: PostError | 'dropped', status?: number): void {
     const { clock, logger } = this.#parts
     const { id, type, target } = delivery
@@ -60,7 +60,7 @@ export class Outcomes {
     if (outlasts && outbox.change) this.ask(outbox.change({ id: delivery.id, lane, delivery: storedOf(delivery) }))
   }
 
-  /** It is over. One that stayed in the outbox would hold up for ever what other processes tell in its lane. */
+  /** A delivery is over. One that stayed in the outbox would hold up for ever what other processes tell in its lane. */
   settle(laneId: string, id: string): void {
     const { outbox, outlasts, persistence } = this.#parts
     if (outlasts) this.ask(persistently(() => outbox.remove(laneId, id), persistence))

@@ -46,7 +46,7 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const VALUE = /^[!-~](?:[ -~]*[!-~])?$/
 const MAX_HEADERS = 32
 const MAX_HEADER_BYTES = 8 * 1024
-/** They frame the request, name the receiver, or are ours to set. */
+/** Headers that frame the request, name the receiver, or are ours to set. */
 const RESERVED =
   /^(?:host|content-length|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect|proxy-.*|webhook-.*)$/i
 

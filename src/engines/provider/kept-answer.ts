@@ -43,7 +43,7 @@ export function forAnotherModel(message: ModelMessage, model: string): ModelMess
   return { ...shown, content } as ModelMessage
 }
 
-/** The same of a call and of its result. */
+/** The id of a call as a model is shown it, with the call and with its result. */
 export const callIdAsShown = (id: string): string =>
   FIT.test(id) ? id : `call_${createHash('sha256').update(id).digest('base64url')}`
 
@@ -90,7 +90,7 @@ export const inOrderOf = (model: string, messages: ModelMessage[]): ModelMessage
 const MISTRAL = /[sx]tral/i
 const TURN_ENDED: ModelMessage = { role: 'assistant', content: '(The turn ended here.)' }
 
-/** The same of a call and of its result. */
+/** The name of a tool as a model is shown it, with a call and with its result. */
 export function toolNameAsShown(name: string): string {
   if (FIT.test(name) && !(name in Object.prototype)) return name
   return `unknown_${name.replace(/[^A-Za-z0-9_-]/g, '_')}`.slice(0, MAX_NAME_LENGTH)

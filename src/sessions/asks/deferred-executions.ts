@@ -48,7 +48,7 @@ export class DeferredExecutions {
     return this.#pending.get(executionId)
   }
 
-  /** Whether it is on the list, or was taken off it for its result. */
+  /** Whether an execution is on the list, or was taken off it for its result. */
   knows(executionId: string): boolean {
     const isOff = this.#takenOff?.has(executionId) || this.isSettled(executionId)
     return isOff || this.#pending.has(executionId)

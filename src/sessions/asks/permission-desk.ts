@@ -187,7 +187,7 @@ export class PermissionDesk {
     this.#tellResolved({ requestId, decision, resolvedBy: 'client', by, changedInput: ran })
   }
 
-  /** It was told of a request that it was made here. */
+  /** Where in the log a request was told of. */
   place(requestId: string, place: AskedPlace): void {
     const pending = this.#pending.get(requestId)
     if (pending) pending.place = place

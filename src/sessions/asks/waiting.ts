@@ -28,7 +28,7 @@ export interface WaitingObserver {
   onAsked(waiting: WaitingRequest): void
   /** A request waits, and that is durable. One that an earlier process left may be told before its order was given out. */
   onWaiting(waiting: WaitingRequest): void
-  /** It does not wait any more; it may never have been told of. */
+  /** A request does not wait any more; it may never have been told of. */
   onResolved(sessionId: string, requestId: string): void
   /** Nothing of this session waits any more. */
   onNothingWaits(sessionId: string): void

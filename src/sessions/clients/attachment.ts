@@ -11,7 +11,7 @@ export interface ClientSink {
    */
   tell(parts: readonly (LogSlice | ServerFrame)[], epoch: string): boolean
   close(close: Close): void
-  /** Whether it has not written all of the bytes that it was given; they must not change until then. */
+  /** Whether some of the bytes that it was given are not written yet; they must not change until then. */
   readonly holds: boolean
 }
 
@@ -47,7 +47,7 @@ export class Attachment {
   #reading = false
   /** What came of that. */
   #readBack: Awaited<ReturnType<EventLog['readBack']>> | undefined
-  /** The same as bytes, still to be written, and the place up to which that is all. */
+  /** What was read back, as bytes that are still to be written, and the place up to which that is all. */
   #slices: LogSlice[] = []
   #throughSeq = 0
   /** The memory of the slices that were written last, for the next ones. */

@@ -62,7 +62,7 @@ export class Clients implements LogReaders {
     return this.#pressure?.drained
   }
 
-  /** They are not waited for any longer. */
+  /** Clients that do not read are not waited for any longer. */
   relieve(): void {
     this.#pressure?.takeOff()
   }

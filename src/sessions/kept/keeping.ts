@@ -100,7 +100,7 @@ export class Keeping implements JournalWriterParts {
     this.#clock = options.clock
   }
 
-  /** Whether it has every session, from its first event on. */
+  /** Whether the journal has every session, from its first event on. */
   get hasAll(): boolean {
     return !this.journal.onlyAsleep
   }
@@ -174,7 +174,7 @@ export class Keeping implements JournalWriterParts {
     return this.#inTurn(write.id, () => this.journal.write(write))
   }
 
-  /** The same for one that goes on when it cannot be. @throws as `write`, and then nothing of it is kept */
+  /** As `write`, for a session that goes on when it cannot be kept. @throws as `write`, and then nothing of it is kept */
   park(write: JournalWrite, session: KeptSession): Promise<void> {
     const { id } = write
     return this.#inTurn(id, async (isRefused) => {

@@ -62,5 +62,5 @@ export const withCommand = (ids: readonly string[] = [], id: string): string[] =
 /** That a session is to go, which whoever removed it was told; undefined: it stays. */
 export const removalIn = (news: readonly News[] = []) => news.find((one) => one.type === 'removal')
 
-/** Whether it is for the engine that goes on with a turn: it waits for one. */
+/** Whether news is for the engine that goes on with a turn, and waits for one. */
 export const isForEngine = ({ type }: Asked): boolean => type === 'result' || type === 'answer' || type === 'interrupt'

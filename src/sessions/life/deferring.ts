@@ -34,7 +34,7 @@ export class Deferring {
       .catch((error) => world.logger.error({ sessionId, err: toError(error) }, 'an execution goes on waiting'))
   }
 
-  /** It was dispatched for an engine whose start failed, and nobody waited for it since. @throws SG_ERR_STORE_UNAVAILABLE */
+  /** Of an execution dispatched for an engine whose start failed, which nobody waited for since. @throws SG_ERR_STORE_UNAVAILABLE */
   async #takeAgain(execution: DeferredExecution): Promise<void> {
     const session = this.#session
     session.executions.add(execution, session.world.clock.now())

@@ -58,7 +58,7 @@ export class LeaveDesk {
     return (link.waiting && executions.size > 0) || permissions.size > 0
   }
 
-  /** Whether it may go, to be started again by the next command. */
+  /** Whether the engine may go, to be started again by the next command. */
   get canRelease(): boolean {
     const { busy, permissions, executions, clients, bridge, concerns, started, serving, runner } = this.#session
     const isIdle = !busy && permissions.size === 0 && executions.size === 0

@@ -43,7 +43,7 @@ export class RunnerLink implements RunnerHost {
   readonly runner: Runner
   readonly #session: ServedSession
   readonly #owner: RunnerOwner
-  /** It cannot go on with its turn until an execution settles. */
+  /** Whether the runner cannot go on with its turn until an execution settles. */
   waiting = false
   /** Since when the run of a job could be parked, and whether the job was told that it waits, with its engine. */
   hold: { readonly since: number; told: boolean } | undefined
@@ -51,7 +51,7 @@ export class RunnerLink implements RunnerHost {
   handing: QueuedMessage | undefined
   /** How many answers of the engine are waited for. */
   #answersDue = 0
-  /** Its turn, or it, is to end. */
+  /** Whether the turn, or the runner itself, is to end. */
   #isEnding = false
   #abort: AbortController | undefined
   #aborted = false
@@ -155,7 +155,7 @@ export class RunnerLink implements RunnerHost {
     return times ? { ...kept!, filesModifiedAt: Object.fromEntries(times) } : kept
   }
 
-  /** The same in the middle of its turn, which no engine could go on with from anything else. @throws TypeError when it gives none, too */
+  /** The snapshot in the middle of a turn, which no engine could go on with otherwise. @throws TypeError when there is none, too */
   snapshotInTurn(): RunnerSnapshot {
     const snapshot = this.snapshot()
     if (!snapshot)

@@ -27,7 +27,7 @@ export class TurnDesk {
   onAfterWait: (() => void) | undefined
   /** How much was held back for the storage when the turn was ended for it. */
   #heldBack: number | undefined
-  /** Its turn is ended for the end of the process. */
+  /** Whether the turn is ended for the end of the process. */
   #shutsDown = false
   /** The message that the session was created with, as long as no engine was given it. Its turn has begun with the session. */
   #opening: { message: QueuedMessage; seq: number } | undefined
@@ -258,7 +258,7 @@ export class TurnDesk {
     session.showStatus()
   }
 
-  /** The same of what no engine waits for any more. */
+  /** As `denyWaits`, of what no engine waits for any more. */
   giveUpWaits(message: string): void {
     const { executions, permissions, bridge } = this.#session
     permissions.denyAll(message)

@@ -38,7 +38,7 @@ interface MemoryQueueOptions {
   now?: () => number
   /** Keeps a key in the same write, for a storage of which this is a part. */
   onKey?: (key: KeptKey) => void
-  /** The same of a delivery. */
+  /** Keeps a delivery, in the same way. */
   onDelivery?: (delivery: KeptDelivery) => void
 }
 

@@ -52,7 +52,7 @@ export class Member {
   #mayBeLeft = false
   /** Milliseconds that the leases of the others had left then. */
   #leases: readonly number[] = []
-  /** It has left, or was declared dead. */
+  /** Whether the node has left, or was declared dead. */
   #isOver = false
   #isLeaving = false
   #isJoined = false
@@ -180,7 +180,7 @@ export class Member {
     this.#listeners.emit('lost', { ...(reason && { reason }) })
   }
 
-  /** It is about to leave, once what was asked for is done: it renews its lease until then. */
+  /** The node is about to leave, once what was asked for is done: it renews its lease until then. */
   stop(): void {
     this.#isLeaving = true
   }

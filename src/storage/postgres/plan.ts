@@ -7,7 +7,7 @@ export interface Plan<Result = unknown> {
   readonly statements: readonly Statement[]
   /** Of a job: done before `statements`, in one with those of other calls. */
   readonly change?: JobChange
-  /** They change nothing. */
+  /** Whether its statements change nothing. */
   readonly onlyReads?: true
   /**
    * Asked instead when it is known that they were done and nobody heard what they gave. Absent: they are asked again, as what they do is

@@ -76,7 +76,7 @@ function problemOf(record: unknown): string | undefined {
   return problem && `parking.store gave something else than a parked session (${problem}).`
 }
 
-/** Its end is where its numbering goes on; the rest is not looked at, which would take as long as a wake. */
+/** The end of a log is where its numbering goes on; the rest is not looked at, which would take as long as a wake. */
 function logProblemOf({ id, log }: ParkedSessionRecord): string | undefined {
   try {
     newestSeqOf(log.events)

@@ -79,7 +79,7 @@ export const deliveryOutbox = (call: CallDatabase, isOneOfMany: () => boolean): 
   },
 })
 
-/** They lie about in the order of their times. What is old and stays, as jobs are kept for longer, is not looked at again. */
+/** Attempts lie about in the order of their times. What is old and stays, as jobs are kept for longer, is not looked at again. */
 function attemptPruner(call: CallDatabase): (before: number) => Promise<void> {
   let looked = 0
   return async (before) => {

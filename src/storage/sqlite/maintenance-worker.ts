@@ -89,7 +89,7 @@ try {
   port.postMessage({ failure: failureOf(error, file) })
 }
 
-/** Its tables are made by a gateway that opens it. */
+/** The tables of a database are made by a gateway that opens it. */
 function assertCurrent(db: Database, path: string): void {
   const version = versionOf(db, path)
   if (version === SCHEMA_VERSION) return

@@ -124,7 +124,7 @@ export class AcpRunner implements Runner {
     return { sessionId: this.#sdkSessionId }
   }
 
-  /** Its process did not listen, or would have left running what was interrupted, and was ended. */
+  /** Whether the agent's process was ended: it did not listen, or would have left running what was interrupted. */
   get isSpent(): boolean {
     return this.#isSpent
   }

@@ -21,7 +21,7 @@ export interface KnownCall {
   isDenied: boolean
   /** Why, where it was not a person. */
   denial?: string
-  /** It was allowed when the agent asked; some agents do not say that it runs then. */
+  /** Whether the call was allowed when the agent asked; some agents do not say that it runs then. */
   isAllowed: boolean
 }
 
@@ -93,7 +93,7 @@ export class ToolCalls {
   }
 }
 
-/** Whether it may have done something by now. */
+/** Whether a call may have done something by now. */
 export const hasBegun = ({ isDenied, isAllowed, status }: KnownCall): boolean =>
   !isDenied && (isAllowed || status === 'in_progress')
 

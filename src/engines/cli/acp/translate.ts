@@ -34,7 +34,7 @@ export class AcpTranslator {
   lastText = ''
   /** The end of that, as it came: what an agent adds of its own to what its model said. */
   lastPiece = ''
-  /** Whether it said, thought or did anything in this turn. */
+  /** Whether the agent said, thought or did anything in this turn. */
   hasSpoken = false
   /** While an old session is loaded: all that comes was said before. */
   isReplaying = false

@@ -26,7 +26,7 @@ export interface WritingRunner extends Runner {
 export interface CarriedRunnerOptions {
   runner: WritingRunner
   carrier: Carrier
-  /** It goes on with a session of this gateway. */
+  /** Whether the runner goes on with a session of this gateway. */
   isRestored: boolean
   sessionId: string
   logger?: Logger | undefined

@@ -18,7 +18,7 @@ export class Interruption {
   readonly #spent = deferred()
   #grace: Timer | undefined
   #isWanted = false
-  /** It is for a turn that the agent took by itself: a message that comes after it is not to end with that. */
+  /** Whether the interrupt is for a turn that the agent took by itself: a message that comes after it is not to end with that. */
   #isOfOwn = false
   #isSpent = false
 

@@ -48,7 +48,7 @@ export class Comeback {
     })
   }
 
-  /** It has come, or need not any more. */
+  /** The agent has come to its call again, or need not any more. */
   end(): void {
     this.#isOver = true
     this.#timer?.cancel()

@@ -95,7 +95,7 @@ export class ClaudeRunner implements Runner {
     return this.#watch.isIdle
   }
 
-  /** It did not follow an interrupt and was ended. */
+  /** Whether the agent was ended because it did not follow an interrupt. */
   get isSpent(): boolean {
     return this.#interruption.isSpent
   }
@@ -235,7 +235,7 @@ export class ClaudeRunner implements Runner {
     this.#comeback.expect(this.#setup.clock, (message) => this.#prompts.push(message))
   }
 
-  /** It was never written down, or has been swept since. What the agent's own turn used counts for the one that is lost. */
+  /** The call was never written down, or has been swept since. What the agent's own turn used counts for the one that is lost. */
   #onCallLost({ result: _said, num_turns: _steps, ...own }: SdkResult): void {
     const errors = ['The agent no longer knows the call that it waited for.']
     this.#end({ ...own, subtype: 'error_during_execution', is_error: true, errors })
@@ -350,7 +350,7 @@ export class ClaudeRunner implements Runner {
     if (!isUsual(message)) this.#translator.translate(message)
   }
 
-  /** It comes before every turn. */
+  /** What the agent says of itself before every turn. */
   #receiveInit(init: SdkInit): void {
     this.#translator.flush()
     this.#report.renew(init, this.#watch.isModelChosen)

@@ -11,7 +11,7 @@ export interface TurnTaken {
 
 const NOTHING: TurnTaken = { elapsedMs: 0, steps: 0 }
 
-/** Whether it is the end of a turn that the agent took by itself, for what it did in the background. */
+/** Whether a result is the end of a turn that the agent took by itself, for what it did in the background. */
 export const isOfItsOwn = ({ origin }: SdkResult): boolean => origin !== undefined && origin.kind !== 'human'
 
 /** Looks on at a turn: which calls are open, whether anything but them is under way, and what it has taken. */

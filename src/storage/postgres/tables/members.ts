@@ -18,7 +18,7 @@ export const INSERT = `WITH mine AS (
   ) SELECT n FROM mine`
 /** Of single processes that ended without leaving. */
 export const DELETE_SINGLE = 'DELETE FROM @members WHERE name IS NULL'
-/** Its loss in a crash costs nothing: then the server has just started, and nobody is declared dead. */
+/** Of a write whose loss in a crash costs nothing: then the server has just started, and nobody is declared dead. */
 export const ASYNC = `SELECT set_config('synchronous_commit', 'off', true)`
 export const BEAT = `UPDATE @leases SET until = clock_timestamp() + $2 * interval '1 millisecond' WHERE n = $1 RETURNING n`
 export const LEAVE = 'UPDATE @members SET term = -1, draining = true WHERE n = $1'

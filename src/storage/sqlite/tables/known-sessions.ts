@@ -36,7 +36,7 @@ export class KnownSessions {
     return found && { ...found, sleeps: found.sleeps === 1 }
   }
 
-  /** It stands there now, in the transaction that is under way. */
+  /** A session stands there now, in the transaction that is under way. */
   set(id: string, session: KnownSession): void {
     this.#known.set(id, session)
     if (this.#known.size > MAX_KNOWN) this.forget(this.#known.keys().next().value!)
