@@ -1,17 +1,8 @@
 import t from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
-import {
-  allAnswered,
-  buildConsole,
-  closeBrowserAfter,
-  goTo,
-  openConsole,
-  skipWithoutChromium,
-} from '../fixtures/console-browser.js'
+import { allAnswered, goTo, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-closeBrowserAfter(t)
-const skip = skipWithoutChromium
-if (!skip) buildConsole()
+const skip = withBrowser(t)
 
 const ODD = [undefined, null, 5, 'x', {}, [], [null], [{}], { content: [null, 5, {}] }]
 /** As an engine may have told them to a gateway that kept whatever it was told. */

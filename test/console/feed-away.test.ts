@@ -1,17 +1,9 @@
 import { realpathSync } from 'node:fs'
 import t from 'tap'
 import { buildServer, until } from '../fixtures/build.js'
-import {
-  buildConsole,
-  closeBrowserAfter,
-  isLive,
-  openConsole,
-  skipWithoutChromium,
-} from '../fixtures/console-browser.js'
+import { isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = skipWithoutChromium
-closeBrowserAfter(t)
-if (!skip) buildConsole()
+const skip = withBrowser(t)
 
 for (const { answer, told } of [
   { answer: { status: 404, body: '404 page not found' }, told: 'The server answered 404' },

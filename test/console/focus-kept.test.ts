@@ -2,18 +2,9 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import {
-  buildConsole,
-  closeBrowserAfter,
-  consoleWorld,
-  goTo,
-  openConsole,
-  skipWithoutChromium,
-} from '../fixtures/console-browser.js'
+import { consoleWorld, goTo, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-closeBrowserAfter(t)
-const skip = skipWithoutChromium
-if (!skip) buildConsole()
+const skip = withBrowser(t)
 
 /** One session, and approvals of it that wait. */
 async function world(t: Test, commands: string[] = []) {

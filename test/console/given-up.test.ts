@@ -1,17 +1,9 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import {
-  allAnswered,
-  buildConsole,
-  closeBrowserAfter,
-  openConsole,
-  skipWithoutChromium,
-} from '../fixtures/console-browser.js'
+import { allAnswered, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = skipWithoutChromium
-closeBrowserAfter(t)
-if (!skip) buildConsole()
+const skip = withBrowser(t)
 
 const { url, call } = await buildServer(t, { console: true, script: {}, queue: {} })
 

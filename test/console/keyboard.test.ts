@@ -2,11 +2,9 @@ import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
 import { buildConsole as buildGuarded } from '../fixtures/console.js'
-import { buildConsole, closeBrowserAfter, openConsole, skipWithoutChromium } from '../fixtures/console-browser.js'
+import { openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-closeBrowserAfter(t)
-const skip = skipWithoutChromium
-if (!skip) buildConsole()
+const skip = withBrowser(t)
 
 type Decision = { behavior: string; message?: string; updatedInput?: Record<string, unknown> }
 

@@ -1,19 +1,10 @@
 import t, { type Test } from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { buildConsole as buildGuarded } from '../fixtures/console.js'
-import {
-  allAnswered,
-  buildConsole,
-  closeBrowserAfter,
-  isLive,
-  openConsole,
-  skipWithoutChromium,
-} from '../fixtures/console-browser.js'
+import { allAnswered, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 import { hold } from '../fixtures/held-answers.js'
 
-const skip = skipWithoutChromium
-closeBrowserAfter(t)
-if (!skip) buildConsole()
+const skip = withBrowser(t)
 
 const { url, call, engine } = await buildServer(t, { console: true, script: {}, queue: { maxConcurrency: 1 } })
 const open = (t: Test, at: string) => openConsole(t, `${url}/v1/console/`, { at })

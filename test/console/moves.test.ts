@@ -1,19 +1,10 @@
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import {
-  allAnswered,
-  buildConsole,
-  closeBrowserAfter,
-  goTo,
-  openConsole,
-  skipWithoutChromium,
-} from '../fixtures/console-browser.js'
+import { allAnswered, goTo, openConsole, withBrowser } from '../fixtures/console-browser.js'
 import { hold } from '../fixtures/held-answers.js'
 
-const skip = skipWithoutChromium
-closeBrowserAfter(t)
-if (!skip) buildConsole()
+const skip = withBrowser(t)
 
 const { url, call, engine } = await buildServer(t, { console: true, script: {} })
 const open = (t: Test, at: string) => openConsole(t, `${url}/v1/console/`, { at })

@@ -1,18 +1,9 @@
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import {
-  allAnswered,
-  buildConsole,
-  closeBrowserAfter,
-  isLive,
-  openConsole,
-  skipWithoutChromium,
-} from '../fixtures/console-browser.js'
+import { allAnswered, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = skipWithoutChromium
-closeBrowserAfter(t)
-if (!skip) buildConsole()
+const skip = withBrowser(t)
 
 const { url, call } = await buildServer(t, { console: true, script: {}, queue: { maxConcurrency: 1 } })
 

@@ -1,11 +1,9 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
-import { buildConsole, closeBrowserAfter, openConsole, shot, skipWithoutChromium } from '../fixtures/console-browser.js'
+import { openConsole, shot, withBrowser } from '../fixtures/console-browser.js'
 
-closeBrowserAfter(t)
-const skip = skipWithoutChromium
-if (!skip) buildConsole()
+const skip = withBrowser(t)
 
 t.test('a phone says what can be done in a session, and how full its context is', { skip }, async (t) => {
   const { url, call, engine } = await buildServer(t, { console: true, script: {}, allowUnauthenticated: true })

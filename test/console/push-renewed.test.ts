@@ -1,10 +1,8 @@
 import t from 'tap'
 import { buildServer, until } from '../fixtures/build.js'
-import { buildConsole, closeBrowserAfter, openConsole, skipWithoutChromium } from '../fixtures/console-browser.js'
+import { openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = skipWithoutChromium
-closeBrowserAfter(t)
-if (!skip) buildConsole()
+const skip = withBrowser(t)
 
 /** A browser that is told, as far as a page sees it. */
 const SUBSCRIBED = `

@@ -1,19 +1,10 @@
 import { realpathSync } from 'node:fs'
 import t from 'tap'
 import { buildServer, until } from '../fixtures/build.js'
-import {
-  buildConsole,
-  closeBrowserAfter,
-  goTo,
-  isLive,
-  openConsole,
-  skipWithoutChromium,
-} from '../fixtures/console-browser.js'
+import { goTo, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 import { cuttingProxy } from '../fixtures/cutting-proxy.js'
 
-const skip = skipWithoutChromium
-closeBrowserAfter(t)
-if (!skip) buildConsole()
+const skip = withBrowser(t)
 
 /** What a reverse proxy says of a service that it does not know while that is started anew. */
 const NOBODY =

@@ -1,21 +1,10 @@
 import type { Locator, Page } from 'playwright-core'
 import t from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import {
-  axe,
-  buildConsole,
-  closeBrowserAfter,
-  goTo,
-  isLive,
-  openConsole,
-  shot,
-  skipWithoutChromium,
-} from '../fixtures/console-browser.js'
+import { axe, goTo, isLive, openConsole, shot, withBrowser } from '../fixtures/console-browser.js'
 import { cuttingProxy } from '../fixtures/cutting-proxy.js'
 
-const skip = skipWithoutChromium
-closeBrowserAfter(t)
-if (!skip) buildConsole()
+const skip = withBrowser(t)
 
 const { url, port, call, engine } = await buildServer(t, { console: true, script: {} })
 const consoleUrl = `${url}/v1/console/`

@@ -4,20 +4,10 @@ import type { Locator, Page } from 'playwright-core'
 import t from 'tap'
 import type { SdkSession } from '../../client/index.js'
 import { buildServer } from '../fixtures/build.js'
-import {
-  axe,
-  buildConsole,
-  closeBrowserAfter,
-  goTo,
-  openConsole,
-  shot,
-  skipWithoutChromium,
-} from '../fixtures/console-browser.js'
+import { axe, goTo, openConsole, shot, withBrowser } from '../fixtures/console-browser.js'
 import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
 
-const skip = skipWithoutChromium
-closeBrowserAfter(t)
-if (!skip) buildConsole()
+const skip = withBrowser(t)
 
 const root = realpathSync(t.testdir({ tides: { data: {} }, tools: {} }))
 /** What the agents keep, as they answer who asks for it. */

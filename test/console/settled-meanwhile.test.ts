@@ -2,20 +2,9 @@ import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { deferred } from '../../src/lib/deferred.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import {
-  allAnswered,
-  axe,
-  buildConsole,
-  closeBrowserAfter,
-  goTo,
-  openConsole,
-  shot,
-  skipWithoutChromium,
-} from '../fixtures/console-browser.js'
+import { allAnswered, axe, goTo, openConsole, shot, withBrowser } from '../fixtures/console-browser.js'
 
-closeBrowserAfter(t)
-const skip = skipWithoutChromium
-if (!skip) buildConsole()
+const skip = withBrowser(t)
 
 const QUESTION = {
   questions: [{ question: 'Which one?', header: 'Which', options: [{ label: 'Red' }], multiSelect: false }],

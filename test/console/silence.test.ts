@@ -1,17 +1,8 @@
 import t from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
-import {
-  buildConsole,
-  closeBrowserAfter,
-  goTo,
-  isLive,
-  openConsole,
-  skipWithoutChromium,
-} from '../fixtures/console-browser.js'
+import { goTo, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-closeBrowserAfter(t)
-const skip = skipWithoutChromium
-if (!skip) buildConsole()
+const skip = withBrowser(t)
 
 const { url, call, engine } = await buildServer(t, { console: true, script: {} })
 

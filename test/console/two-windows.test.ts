@@ -2,18 +2,9 @@ import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { createMemoryProfileStore } from '../../src/storage/memory/profile-store.js'
 import { buildServer } from '../fixtures/build.js'
-import {
-  allAnswered,
-  buildConsole,
-  closeBrowserAfter,
-  isLive,
-  openConsole,
-  skipWithoutChromium,
-} from '../fixtures/console-browser.js'
+import { allAnswered, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = skipWithoutChromium
-closeBrowserAfter(t)
-if (!skip) buildConsole()
+const skip = withBrowser(t)
 
 const { url, call } = await buildServer(t, {
   console: true,

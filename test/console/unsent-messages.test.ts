@@ -1,18 +1,9 @@
 import t from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import {
-  buildConsole,
-  closeBrowserAfter,
-  goTo,
-  isLive,
-  openConsole,
-  skipWithoutChromium,
-} from '../fixtures/console-browser.js'
+import { goTo, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 import { cuttingProxy } from '../fixtures/cutting-proxy.js'
 
-const skip = skipWithoutChromium
-closeBrowserAfter(t)
-if (!skip) buildConsole()
+const skip = withBrowser(t)
 
 const { port, call, engine } = await buildServer(t, { console: true, script: {} })
 

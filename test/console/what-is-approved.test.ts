@@ -1,10 +1,8 @@
 import t, { type Test } from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
-import { axe, buildConsole, closeBrowserAfter, openConsole, skipWithoutChromium } from '../fixtures/console-browser.js'
+import { axe, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-closeBrowserAfter(t)
-const skip = skipWithoutChromium
-if (!skip) buildConsole()
+const skip = withBrowser(t)
 
 /** The inbox, where agents ask for leave to run these commands. @param more of each input */
 async function asked(t: Test, commands: string[], more: object = {}) {
