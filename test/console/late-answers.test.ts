@@ -111,6 +111,25 @@ t.test('what was begun leads nobody away from where they went since', { skip }, 
   t.match(page.url(), /#\/queue$/)
 })
 
+t.test('a list of jobs that comes late does not cut what a job came to', { skip }, async (t) => {
+  const body = { session: { cwd: SOME_CWD, profile: 'scripted', prompt: 'Long' } }
+  const { id } = (await call('POST', '/jobs', body)).json
+  await until(() => engine.last.sent[0]?.text === 'Long', 'its turn')
+  const errors = [`${'At length. '.repeat(1_000)}And then it broke.`]
+  engine.last.complete({ subtype: 'error_during_execution', isError: true, errors })
+  await until(async () => (await call('GET', `/jobs/${id}`)).json.status === 'failed', 'its end')
+  const { page } = await open(t, 'usage')
+  await isLive(page)
+  const late = await hold(page, '**/v1/jobs?*')
+  await page.goto(`${url}/v1/console/#/queue/${id}`)
+  await late.isHeld
+  const whole = page.locator('.job-main .job-error').filter({ hasText: 'And then it broke.' })
+  await page.getByRole('button', { name: /^Show more/ }).click()
+  await whole.waitFor()
+  await late.release()
+  t.equal(await whole.count(), 1)
+})
+
 t.test('a page of jobs that comes late does not take back what was told since', { skip }, async (t) => {
   const running = async () => (await call('GET', '/jobs?status=running')).json.length === 1
   for (let at = 0; at < 60; at++)

@@ -24,6 +24,13 @@ const MAX_PAGES = 5
 
 const versionOf = ({ status, attempt, sessionId }: JobInfo): string => [status, attempt, sessionId].join()
 
+/** What an event or a list has the beginning of only: of the prompt always, of what the job came to where it says so. */
+function wholeOf(known: JobInfo, read: JobInfo): Partial<JobInfo> {
+  const { prompt, error, result } = read
+  if (!known.resultTruncated || versionOf(known) !== versionOf(read)) return { prompt }
+  return { prompt, ...(error !== undefined && { error }), ...(result && { result }) }
+}
+
 /** All of one job. */
 export function JobDetail({ id, state }: { id: string; state: QueueState }) {
   const read = useSignal<JobInfo | undefined>(undefined)
@@ -36,8 +43,7 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
   const isCanceling = useSignal(false)
   const canceler = useRef<HTMLButtonElement>(null)
   const known = state.jobs.value.get(id)
-  // what an event told has the beginning of the prompt only
-  const job = known && read.value ? { ...known, prompt: read.value.prompt } : read.value
+  const job = known && read.value ? { ...known, ...wholeOf(known, read.value) } : read.value
 
   // what this page has just read itself is no news
   const news = useRef<string | undefined>(undefined)
