@@ -116,7 +116,7 @@ const signInRoutes: FastifyPluginAsyncTypebox<ConsoleParts & { signIns: SignIns 
         const { secret, signIn, maxAgeMs } = await signIns.create(token, principal, request.headers['user-agent'])
         // whose cookie this one takes the place of: a page that is open beside this one would show one caller and ask as another.
         // Not before the new cookie is there, with which it goes on
-        if (before) reply.raw.once('finish', () => signIns.lapse(before.id))
+        if (before) reply.raw.once('finish', () => signIns.replaced(before.id))
         const cookie = signInCookie(signIns.cookieName, secret, { ...cookieFor(request, path), maxAgeMs })
         return reply
           .code(201)

@@ -157,7 +157,7 @@ async function composeScope(parent: FastifyInstance, parts: Parts): Promise<void
   await scope.register(directoryRoutes, { gateway })
   const { links, push, nodes, inbox } = gateway.notifications
   if (nodes) await scope.register(clusterExchange, { nodes, inbox })
-  if (push) await scope.register(pushSubscriptionRoutes, { push })
+  if (push) await scope.register(pushSubscriptionRoutes, { push, signIns: gateway.signIns })
   if (links) await scope.register(answerPages, { links })
   const { queue, clock, cluster } = gateway
   if (queue) await scope.register(jobRoutes, { queue, cluster })

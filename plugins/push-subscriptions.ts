@@ -7,10 +7,16 @@ import {
   VapidKeyResponse,
 } from '../schemas/notifications.js'
 import { NoQuery } from '../schemas/sessions.js'
+import type { SignIns } from '../src/console/sign-ins.js'
 import type { WebPush } from '../src/notifications/channels/push.js'
 
+interface PushParts {
+  push: WebPush
+  signIns: SignIns | undefined
+}
+
 /** Browsers that want to be told by web push; there are none without such a channel. */
-export const pushSubscriptionRoutes: FastifyPluginAsyncTypebox<{ push: WebPush }> = async (scope, { push }) => {
+export const pushSubscriptionRoutes: FastifyPluginAsyncTypebox<PushParts> = async (scope, { push, signIns }) => {
   scope.get(
     '/notifications/vapid-key',
     { schema: { querystring: NoQuery, response: { 200: VapidKeyResponse } } },
@@ -20,8 +26,9 @@ export const pushSubscriptionRoutes: FastifyPluginAsyncTypebox<{ push: WebPush }
   scope.post(
     '/notifications/subscriptions',
     { schema: { body: CreateSubscriptionRequest, response: { 200: PushSubscriptionInfo, 201: PushSubscriptionInfo } } },
-    async ({ body, principal, signInId }, reply) => {
-      const { subscription, isNew } = await push.subscriptions.subscribe(body, principal, signInId)
+    async ({ body, principal, signInId: made }, reply) => {
+      const signIn = made === undefined ? undefined : { id: made, holds: () => signIns?.holds(made) === true }
+      const { subscription, isNew } = await push.subscriptions.subscribe(body, principal, signIn)
       const { id, createdAt, expiresAt } = subscription
       return reply.code(isNew ? 201 : 200).send({ id, createdAt, expiresAt })
     },

@@ -49,7 +49,7 @@ export class SignIns {
   readonly #bySecret = new Map<string, KeptSignIn>()
   readonly #byId = new Map<string, KeptSignIn>()
   readonly #saved = new Map<string, number>()
-  /** The store was asked to remove them, and has not answered. */
+  /** Somebody ends them, and it is not done. */
   readonly #ending = new Set<string>()
   readonly #listeners: Listeners<{ ended: string }>
   /** Of the cookie; another one for each gateway, since browsers keep the cookies of all ports of a host together. */
@@ -170,25 +170,49 @@ export class SignIns {
     if (!kept || (id !== current && kept.owner !== ownerOf(principal)))
       throw new GatewayError('SG_ERR_NOT_FOUND', { detail: 'There is no such sign-in of this caller.' })
     const { store, clock, endWhatWasMadeIn } = this.#parts
-    await endWhatWasMadeIn?.(id)
+    this.#ending.add(id)
+    await endWhatWasMadeIn?.(id).catch((error) => {
+      this.#ending.delete(id)
+      throw error
+    })
     await patiently(clock, async (isRefused) => {
-      this.#ending.add(id)
-      await store.remove(id).finally(() => this.#ending.delete(id))
-      if (isRefused() && this.#byId.has(id)) await this.#takenBack(() => store.save(kept))
-      else this.#forget(kept)
+      try {
+        await store.remove(id)
+        if (isRefused() && this.#byId.has(id)) await this.#takenBack(() => store.save(kept))
+        else this.#forget(kept)
+      } finally {
+        this.#ending.delete(id)
+      }
     })
     // its streams end there, too
     await this.#parts.tellOthers?.()
+  }
+
+  /** Whether it holds, and nobody is ending it: what is made in it then would outlast it. */
+  holds(id: string): boolean {
+    return this.#byId.has(id) && !this.#ending.has(id)
   }
 
   #takenBack(write: () => Promise<void>): Promise<void> {
     return persistently(write, this.#parts)
   }
 
-  /** Its token is not let in any more. */
-  lapse(id: string): void {
+  /** Its browser has another one from now on. */
+  replaced(id: string): void {
     const kept = this.#byId.get(id)
     if (kept) this.#drop(kept)
+  }
+
+  /** Its token is not let in any more, nor is its browser told anything: a crash before that leaves it, and it lapses with its next use. */
+  lapse(id: string): void {
+    const kept = this.#byId.get(id)
+    if (!kept) return
+    this.#forget(kept)
+    const { endWhatWasMadeIn = async () => {} } = this.#parts
+    persistently(() => endWhatWasMadeIn(id), this.#parts).then(
+      () => this.#remove(kept),
+      (error) => this.#onFailed(error),
+    )
   }
 
   /** @param listener told the id of each sign-in that ended · @returns a function that ends it */
@@ -241,7 +265,11 @@ export class SignIns {
   /** It is over for good here, whatever becomes of what is kept. */
   #drop(kept: KeptSignIn): void {
     this.#forget(kept)
-    this.#parts.store.remove(kept.id).catch((error) => this.#onFailed(error))
+    this.#remove(kept)
+  }
+
+  #remove({ id }: KeptSignIn): void {
+    this.#parts.store.remove(id).catch((error) => this.#onFailed(error))
   }
 
   #forget(kept: KeptSignIn): void {

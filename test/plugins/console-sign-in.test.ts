@@ -3,7 +3,6 @@ import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { TestClient } from '../fixtures/client.js'
 import { buildConsole, TOKENS } from '../fixtures/console.js'
-import { PushService } from '../fixtures/push-service.js'
 import { HANDSHAKE } from '../fixtures/raw-http.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
@@ -199,64 +198,6 @@ t.test('a caller sees and ends its own sign-ins, and its open streams end with t
   t.equal(bens.closed, undefined)
   t.match(await ben('DELETE', `/console/sessions/${other.id}`), { status: 204 }, 'its own by its id')
 })
-
-t.test('a browser that is signed out, from another one too, is told nothing more by web push', async (t) => {
-  const service = await PushService.start(t)
-  const storage = createMemoryStorage()
-  const notifications = { channels: [{ format: 'web_push' as const }], publicUrl: 'https://gateway.example' }
-  const { signIn, as, call } = await buildConsole(t, {
-    ...{ storage, notifications, webhookPolicy: { allowedHosts: [service.host] } },
-  })
-  const [phone, laptop] = [await signIn('token-of-ann'), await signIn('token-of-ann')]
-  const [onPhone, onLaptop, script] = [
-    service.subscribe().request,
-    service.subscribe().request,
-    service.subscribe().request,
-  ]
-  const path = '/notifications/subscriptions'
-  t.match(await as(phone.cookie)('POST', path, { body: onPhone }), { status: 201 })
-  t.match(await as(laptop.cookie)('POST', path, { body: onLaptop }), { status: 201 })
-  t.match(await call('POST', path, script, { authorization: 'Bearer token-of-ann' }), { status: 201 })
-  const left = async () => (await storage.channels!.subscriptions()).map(({ endpoint }) => endpoint)
-  t.match(await as(laptop.cookie)('DELETE', `/console/sessions/${phone.id}`), { status: 204 })
-  await until(async () => (await left()).length === 2, 'the phone to be forgotten')
-  t.same(await left(), [onLaptop.endpoint, script.endpoint])
-  t.match(await as(laptop.cookie)('DELETE', '/console/sessions/current'), { status: 204 })
-  await until(async () => (await left()).length === 1, 'the laptop to be forgotten')
-  t.same(await left(), [script.endpoint])
-})
-
-t.test(
-  'a browser stays signed in while what it is told by web push cannot be ended, and with another caller who tries',
-  async (t) => {
-    const service = await PushService.start(t)
-    const storage = createMemoryStorage()
-    const notifications = { channels: [{ format: 'web_push' as const }], publicUrl: 'https://gateway.example' }
-    const { signIn, as } = await buildConsole(t, {
-      ...{ storage, notifications, webhookPolicy: { allowedHosts: [service.host] } },
-    })
-    const [phone, laptop, ben] = [
-      await signIn('token-of-ann'),
-      await signIn('token-of-ann'),
-      await signIn('token-of-ben'),
-    ]
-    const { request } = service.subscribe()
-    await as(phone.cookie)('POST', '/notifications/subscriptions', { body: request })
-    const channels = storage.channels!
-    const told = async () => (await channels.subscriptions()).length
-    const end = (by: { cookie: string }) => as(by.cookie)('DELETE', `/console/sessions/${phone.id}`)
-    t.match(await end(ben), { status: 404 })
-    t.equal(await told(), 1)
-    const { removeSubscription } = channels
-    channels.removeSubscription = () => Promise.reject(new Error('full'))
-    t.match(await end(laptop), { status: 503, json: { code: 'SG_ERR_STORE_UNAVAILABLE' } })
-    t.match(await as(phone.cookie)('GET', '/sessions'), { status: 200 })
-    channels.removeSubscription = removeSubscription
-    t.match(await end(laptop), { status: 204 })
-    t.equal(await told(), 0)
-    t.match(await as(phone.cookie)('GET', '/sessions'), { status: 401 })
-  },
-)
 
 t.test('a browser that signs in anew is signed in once, and what was open ends', async (t) => {
   const { signIn, as, origin, api } = await buildConsole(t)

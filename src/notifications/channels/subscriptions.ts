@@ -90,18 +90,20 @@ export class PushSubscriptions {
   /**
    * Subscribes a browser, or renews its subscription; durable when it resolves.
    * @param signIn in which its page is signed in to the console
-   * @throws SG_ERR_VALIDATION · SG_ERR_SUBSCRIPTION_EXISTS · SG_ERR_TOO_MANY · SG_ERR_STORE_UNAVAILABLE
+   * @throws SG_ERR_UNAUTHENTICATED when that has ended meanwhile · SG_ERR_VALIDATION · SG_ERR_SUBSCRIPTION_EXISTS · SG_ERR_TOO_MANY · SG_ERR_STORE_UNAVAILABLE
    */
   subscribe(
     request: CreateSubscriptionRequest,
     principal: Principal,
-    signIn?: string,
+    signIn?: { id: string; holds(): boolean },
   ): Promise<{ subscription: KeptSubscription; isNew: boolean }> {
     this.#assertUsable(request)
     return this.#changing(async (isRefused) => {
       await this.refreshed()
+      // what was made in it may have been ended while this one waited for its turn
+      if (signIn && !signIn.holds()) throw new GatewayError('SG_ERR_UNAUTHENTICATED')
       const known = this.#find(request.endpoint)
-      const subscription = this.#subscriptionOf(request, principal, signIn, known)
+      const subscription = this.#subscriptionOf(request, principal, signIn?.id, known)
       const isOwn = known !== undefined && isOf(known, principal)
       if (known && !isOwn && !sameKeys(known, subscription)) throw new GatewayError('SG_ERR_SUBSCRIPTION_EXISTS')
       if (!isOwn) await this.#makeRoom(principal)
