@@ -66,6 +66,11 @@ export const SignInInfo = Type.Object(
     expiresAt: Moment('When it ends if it is not used any more'),
     userAgent: Type.Optional(Text('What the browser called itself.')),
     current: Type.Optional(Type.Literal(true, { description: 'The one that asks.' })),
+    isOver: Type.Optional(
+      Type.Literal(true, {
+        description: 'It lets nobody in any more; its browser is told by web push until it is ended.',
+      }),
+    ),
   },
   { description: 'A browser that is signed in to the console.' },
 )

@@ -214,6 +214,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
           ...{ shared: nodes !== undefined, tellOthers: nodes && (() => nodes.exchange.tell('signIns')) },
           keyOnce: (name, value) => channels.keyOnce(name, value),
           endWhatWasMadeIn: (id) => outward.push?.subscriptions.endSignIn(id) ?? Promise.resolve(),
+          hasMade: (id) => outward.push?.subscriptions.isAnyOf(id) === true,
         })
       : undefined
 

@@ -32,6 +32,8 @@ export interface SignInParts extends SignInOptions, Persistence, CopiedStore<Sig
   keyOnce(name: string, value: string): Promise<string>
   /** Ends what a browser has for as long as nobody signs it out, durably: a crash then leaves the sign-in, which can be ended again. */
   endWhatWasMadeIn?: ((id: string) => Promise<void>) | undefined
+  /** Whether there is any: then one that is over stays listed, as it could not be ended otherwise. */
+  hasMade?: ((id: string) => boolean) | undefined
 }
 
 /** A sign-in that holds, with what it was made with. */
@@ -133,9 +135,10 @@ export class SignIns {
   find(secret: string): FoundSignIn | undefined {
     const kept = this.#bySecret.get(hashOfSecret(secret))
     if (!kept) return undefined
-    const token = this.#isOver(kept) ? undefined : openToken(kept.sealedToken, secret, kept.id)
+    const isOver = this.#isOver(kept)
+    const token = isOver ? undefined : openToken(kept.sealedToken, secret, kept.id)
     if (token !== undefined) return { id: kept.id, token }
-    this.#drop(kept)
+    if (!isOver || !this.#hasMade(kept)) this.#drop(kept)
     return undefined
   }
 
@@ -151,11 +154,13 @@ export class SignIns {
     this.#save(kept, true).catch((error) => this.#onFailed(error))
   }
 
-  /** The caller's own, the newest first. @param current which of them asks */
+  /** The caller's own, the newest first, with those that are over and can be ended still. @param current which of them asks */
   list(principal: Principal, current: string | undefined): SignInInfo[] {
     const owner = ownerOf(principal)
     const own = [...this.#byId.values()].filter((kept) => kept.owner === owner || kept.id === current)
-    const held = own.filter((kept) => !this.#isOver(kept)).sort((a, b) => b.createdAt - a.createdAt)
+    const held = own
+      .filter((kept) => !this.#isOver(kept) || this.#hasMade(kept))
+      .sort((a, b) => b.createdAt - a.createdAt)
     return held.map((kept) => ({ ...this.#infoOf(kept), ...(kept.id === current && { current: true as const }) }))
   }
 
@@ -190,7 +195,8 @@ export class SignIns {
 
   /** Whether it holds, and nobody is ending it: what is made in it then would outlast it. */
   holds(id: string): boolean {
-    return this.#byId.has(id) && !this.#ending.has(id)
+    const kept = this.#byId.get(id)
+    return kept !== undefined && !this.#isOver(kept) && !this.#ending.has(id)
   }
 
   #takenBack(write: () => Promise<void>): Promise<void> {
@@ -241,7 +247,11 @@ export class SignIns {
 
   #infoOf(kept: KeptSignIn): SignInInfo {
     const { id, createdAt, lastSeenAt, userAgent } = kept
-    return { id, createdAt, lastSeenAt, expiresAt: this.#endOf(kept), ...(userAgent !== undefined && { userAgent }) }
+    return {
+      ...{ id, createdAt, lastSeenAt, expiresAt: this.#endOf(kept) },
+      ...(userAgent !== undefined && { userAgent }),
+      ...(this.#isOver(kept) && { isOver: true as const }),
+    }
   }
 
   /** @throws SG_ERR_STORE_UNAVAILABLE */
@@ -259,7 +269,11 @@ export class SignIns {
   }
 
   #dropOver(): void {
-    for (const kept of [...this.#byId.values()]) if (this.#isOver(kept)) this.#drop(kept)
+    for (const kept of [...this.#byId.values()]) if (this.#isOver(kept) && !this.#hasMade(kept)) this.#drop(kept)
+  }
+
+  #hasMade({ id }: KeptSignIn): boolean {
+    return this.#parts.hasMade?.(id) === true
   }
 
   /** It is over for good here, whatever becomes of what is kept. */

@@ -3,6 +3,9 @@ import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { until } from '../fixtures/build.js'
 import { buildConsole } from '../fixtures/console.js'
 import { PushService } from '../fixtures/push-service.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
+
+const HOUR = 3_600_000
 
 t.test('a browser that is signed out, from another one too, is told nothing more by web push', async (t) => {
   const service = await PushService.start(t)
@@ -67,16 +70,22 @@ async function told(t: Test, options: Parameters<typeof buildConsole>[1]) {
   const service = await PushService.start(t)
   const storage = createMemoryStorage()
   const notifications = { channels: [{ format: 'web_push' as const }], publicUrl: 'https://gateway.example' }
-  const world = await buildConsole(t, {
-    ...{ storage, notifications, webhookPolicy: { allowedHosts: [service.host] } },
-    ...options,
-  })
+  const all = { storage, notifications, webhookPolicy: { allowedHosts: [service.host] }, ...options }
+  const world = await buildConsole(t, all)
   const phone = await world.signIn('a-token')
   const { request } = service.subscribe()
   const subscribe = () => world.as(phone.cookie)('POST', '/notifications/subscriptions', { body: request })
   t.match(await subscribe(), { status: 201 })
   const channels = storage.channels!
-  return { ...world, channels, phone, subscribe, subscribed: async () => (await channels.subscriptions()).length }
+  return {
+    ...world,
+    options: all,
+    storage,
+    channels,
+    phone,
+    subscribe,
+    subscribed: async () => (await channels.subscriptions()).length,
+  }
 }
 
 t.test('a browser whose token is refused is told nothing more by web push', async (t) => {
@@ -114,4 +123,24 @@ t.test('a browser that is told anew while it is signed out is told nothing more 
   t.match(await ending, { status: 204 })
   t.match(await again, { status: 401 })
   t.equal(await subscribed(), 0)
+})
+
+const isToken = ({ headers }: { headers: { authorization?: string | undefined } }) =>
+  headers.authorization === 'Bearer a-token'
+
+t.test('a browser whose sign-in has ended by itself can be told nothing more, also after a restart', async (t) => {
+  const clock = new VirtualClock()
+  const { as, phone, storage, subscribed, options, worker } = await told(t, { authenticate: isToken, clock })
+  await clock.advance(13 * HOUR)
+  t.match(await as(phone.cookie)('GET', '/sessions'), { status: 401 })
+  await worker.close()
+  const next = await buildConsole(t, { ...options, storage, clock })
+  const laptop = await next.signIn('a-token')
+  const list = async () => (await next.as(laptop.cookie)('GET', '/console/sessions')).json
+  t.match(await list(), [{ current: true }, { id: phone.id, isOver: true }])
+  t.match(await next.as(phone.cookie)('GET', '/sessions'), { status: 401 })
+  t.match(await next.as(laptop.cookie)('DELETE', `/console/sessions/${phone.id}`), { status: 204 })
+  t.equal(await subscribed(), 0)
+  t.match(await list(), [{ current: true }])
+  t.equal((await list()).length, 1)
 })

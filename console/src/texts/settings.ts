@@ -38,6 +38,7 @@ export const settings = {
   signedInAt: (when: string) => `signed in ${when}`,
   lastSeen: 'last used',
   ends: 'ends',
+  isOver: 'its sign-in has ended; it is told by notifications still',
   unknownBrowser: 'Unknown browser',
   push: 'Notifications',
   pushOff: 'Notifications to browsers are not set up on this gateway.',

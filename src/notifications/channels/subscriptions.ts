@@ -128,6 +128,12 @@ export class PushSubscriptions {
     })
   }
 
+  /** Whether a browser is told that subscribed in a sign-in. */
+  isAnyOf(signIn: string): boolean {
+    for (const one of this.#byId.values()) if (one.signIn === signIn && this.#isLive(one)) return true
+    return false
+  }
+
   /** Those that were made in a sign-in, before that ends: its browser may be lost, and can end nothing itself. @throws SG_ERR_STORE_UNAVAILABLE */
   endSignIn(signIn: string): Promise<void> {
     return this.#changing(async (isRefused) => {

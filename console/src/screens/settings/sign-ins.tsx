@@ -18,6 +18,8 @@ interface SignIn {
   expiresAt: number
   userAgent?: string
   current?: true
+  /** It has ended by itself, and its browser is told by web push still. */
+  isOver?: true
 }
 
 /** Where somebody is signed in, each to be ended. */
@@ -72,7 +74,14 @@ export function SignIns() {
                 {says.revoke}
               </button>
               <span class="state-more">
-                {says.lastSeen} <Time at={signIn.lastSeenAt} />, {says.ends} <Time at={signIn.expiresAt} />
+                {says.lastSeen} <Time at={signIn.lastSeenAt} />,{' '}
+                {signIn.isOver ? (
+                  says.isOver
+                ) : (
+                  <>
+                    {says.ends} <Time at={signIn.expiresAt} />
+                  </>
+                )}
               </span>
             </li>
           )
