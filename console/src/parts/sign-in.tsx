@@ -21,9 +21,7 @@ export function SignIn({ hasExpired = false }: { hasExpired?: boolean }) {
     if (!hasExpired) return input.current?.focus()
     const before = document.activeElement as HTMLElement | null
     return () => {
-      const at = document.activeElement
-      // a button that is disabled while it is asked has lost it already
-      if (at !== document.body && !element.current?.contains(at)) return
+      if (!element.current?.contains(document.activeElement)) return
       const isThere = before?.isConnected && before !== document.body
       const back = isThere ? before : document.querySelector<HTMLElement>('main h1')
       back?.focus({ preventScroll: true })
@@ -63,7 +61,7 @@ export function SignIn({ hasExpired = false }: { hasExpired?: boolean }) {
           <input {...given} ref={input} type="password" autocomplete="current-password" spellcheck={false} required />
         )}
       </Field>
-      <button type="submit" class="primary" disabled={isBusy.value}>
+      <button type="submit" class="primary" aria-disabled={isBusy.value}>
         {says.submit}
       </button>
     </form>

@@ -252,7 +252,7 @@ export function ProfileEditor({
           <button type="button" class="quiet" onClick={giveUp}>
             {texts.shell.cancel}
           </button>
-          <button type="submit" class="primary" disabled={isBusy.value}>
+          <button type="submit" class="primary" aria-disabled={isBusy.value}>
             {says.save}
           </button>
         </div>

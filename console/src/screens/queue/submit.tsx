@@ -162,7 +162,7 @@ export function SubmitDialog({
         {error.value !== undefined && !isAtField && <Failure error={error.value} />}
         <div class="form-end">
           {isBusy.value && <Underway />}
-          <button type="submit" class="primary" disabled={isBusy.value}>
+          <button type="submit" class="primary" aria-disabled={isBusy.value}>
             {says.submitAction}
           </button>
         </div>

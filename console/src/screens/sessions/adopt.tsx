@@ -69,10 +69,10 @@ export function Adopt({ profile, directory, isBusy, onChoose }: AdoptProps) {
                 )}
               </p>
             </div>
-            <button type="button" disabled={isBusy} onClick={() => choose(session, false)}>
+            <button type="button" aria-disabled={isBusy} onClick={() => choose(session, false)}>
               {says.resume}
             </button>
-            <button type="button" disabled={isBusy} onClick={() => choose(session, true)}>
+            <button type="button" aria-disabled={isBusy} onClick={() => choose(session, true)}>
               {says.fork}
             </button>
           </li>

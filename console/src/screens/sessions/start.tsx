@@ -225,7 +225,7 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
         ) : (
           <div class="form-end">
             {isBusy.value && <Underway />}
-            <button type="submit" class="primary" disabled={isBusy.value}>
+            <button type="submit" class="primary" aria-disabled={isBusy.value}>
               {says.submit}
             </button>
           </div>

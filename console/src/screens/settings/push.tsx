@@ -23,6 +23,7 @@ function Switch() {
   const error = useSignal<unknown>(undefined)
   const isBusy = useSignal(false)
   const attempt = async (what: () => Promise<void>): Promise<void> => {
+    if (isBusy.value) return
     isBusy.value = true
     error.value = undefined
     try {
@@ -63,13 +64,14 @@ function Switch() {
         {state === 'off' ? (
           <button
             type="button"
-            disabled={isBusy.value || events.value.length === 0}
+            disabled={events.value.length === 0}
+            aria-disabled={isBusy.value}
             onClick={() => void attempt(() => turnPushOn(events.value))}
           >
             {says.pushOn}
           </button>
         ) : (
-          <button type="button" disabled={isBusy.value} onClick={() => void attempt(turnPushOff)}>
+          <button type="button" aria-disabled={isBusy.value} onClick={() => void attempt(turnPushOff)}>
             {says.pushStop}
           </button>
         )}

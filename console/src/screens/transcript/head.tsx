@@ -259,7 +259,7 @@ function Actions({ state, session, asking, onBegin }: ActionsProps) {
           </Field>
           <div class="form-end">
             {isBusy.value && <Underway />}
-            <button type="submit" class="primary" disabled={isBusy.value}>
+            <button type="submit" class="primary" aria-disabled={isBusy.value}>
               {texts.sessions.save}
             </button>
           </div>
@@ -276,7 +276,7 @@ function Actions({ state, session, asking, onBegin }: ActionsProps) {
             <button
               type="button"
               class="danger"
-              disabled={isBusy.value}
+              aria-disabled={isBusy.value}
               onClick={() =>
                 void attempt(async () => {
                   if (kind === 'end') return state.handle.close({ signal })
