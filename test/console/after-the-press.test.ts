@@ -63,6 +63,31 @@ t.test(
   },
 )
 
+t.test('why a job was not canceled stays said when it goes on to its next attempt', { skip }, async (t) => {
+  const { url, call, engine } = await buildServer(t, { console: true, script: {}, queue: {} })
+  const session = { cwd: SOME_CWD, profile: 'scripted', prompt: 'Tides' }
+  const { json } = await call('POST', '/jobs', { session, attempts: 2 })
+  const { page } = await openConsole(t, `${url}/v1/console/`, { at: `queue/${json.id}`, loses: true })
+  await page.locator('.job-running').waitFor()
+  await page.route('**/v1/jobs/*', (route) =>
+    route.request().method() === 'DELETE'
+      ? route.fulfill({ status: 409, json: { code: 'SG_ERR_CONFLICT', detail: 'Not now.' } })
+      : route.fallback(),
+  )
+  await page.getByRole('button', { name: 'Cancel job' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel job' }).click()
+  const said = page.getByText('Not now.')
+  await said.waitFor()
+  engine.last.complete({ isError: true, subtype: 'error_during_execution' })
+  await page.locator('.job-queued').waitFor()
+  await allAnswered(page)
+  t.equal(await said.count(), 1)
+  await page.unroute('**/v1/jobs/*')
+  await call('DELETE', `/jobs/${json.id}`)
+  await page.locator('.job-canceled').waitFor()
+  t.equal(await said.count(), 0, 'what is over is not to be canceled')
+})
+
 t.test('signing out says that it waits', { skip }, async (t) => {
   const { url } = await buildGuarded(t)
   const { page } = await openConsole(t, `${url}/v1/console/`)

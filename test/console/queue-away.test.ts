@@ -55,3 +55,36 @@ for (const way of ['by itself', 'when it is asked to'] as const)
       t.strictSame(complaints, [])
     },
   )
+
+t.test(
+  'what became of a job while the queue was away is said also where lists no longer begin with it',
+  { skip },
+  async (t) => {
+    const root = realpathSync(t.testdir({}))
+    const { port, call } = await buildServer(t, {
+      console: true,
+      script: {},
+      queue: { maxConcurrency: 1 },
+      allowedCwdRoots: [root],
+    })
+    const submit = async (prompt: string): Promise<string> =>
+      (await call('POST', '/jobs', { session: { cwd: root, prompt, profile: 'scripted' } })).json.id
+    await submit('Goes on')
+    const id = await submit('To be missed')
+    // as many as are read at once of those that have ended are later ones
+    const later: string[] = []
+    for (let at = 0; at < 51; at++) later.push(await submit(`Later ${at}`))
+    const proxy = await cuttingProxy(t)
+    proxy.target = port
+    const { page, complaints } = await openConsole(t, `${proxy.origin}/v1/console/`, { at: `queue/${id}`, loses: true })
+    await page.locator('.job-head .job-queued').waitFor()
+    await isLive(page)
+    proxy.target = undefined
+    proxy.cut()
+    await page.locator('nav').getByText('Live', { exact: true }).waitFor({ state: 'detached' })
+    for (const one of [id, ...later]) await call('DELETE', `/jobs/${one}`)
+    proxy.target = port
+    await page.locator('.job-head .job-canceled').waitFor()
+    t.strictSame(complaints, [])
+  },
+)

@@ -43,9 +43,9 @@ export class QueueState {
   /** What each running job is doing, one line, by its id. */
   readonly doing = signal<ReadonlyMap<string, string>>(new Map())
   readonly #linkState = new LinkState()
-  #turns: Turns = []
   /** How often the pages have begun anew. */
-  #begun = 0
+  readonly begun = signal(0)
+  #turns: Turns = []
   #reading = 0
   #readAt = 0
   /** So many jobs are kept, until they are read anew. */
@@ -147,7 +147,7 @@ export class QueueState {
       this.jobs.value = withJobs(withJobs(new Map(), found), heard)
       this.#most = MAX_KEPT
       this.shown.value = SHOWN
-      this.#begun++
+      this.begun.value++
       this.#keepTurns(rest)
       this.error.value = undefined
       this.isLoaded.value = true
@@ -161,11 +161,11 @@ export class QueueState {
   async loadMore(column: Column): Promise<void> {
     const heard: JobInfo[] = []
     this.#meanwhile.add(heard)
-    const begun = this.#begun
+    const begun = this.begun.value
     const { found, rest, error } = await turned(this.#turns.filter((one) => one.column === column))
     this.#meanwhile.delete(heard)
     // what was read meanwhile begins anew: between it and this page there would be a hole
-    if (begun !== this.#begun) return
+    if (begun !== this.begun.value) return
     this.jobs.value = withJobs(withJobs(this.jobs.value, found), heard)
     this.#most += found.length
     this.shown.value += found.length

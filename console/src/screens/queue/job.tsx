@@ -48,6 +48,8 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
   // what this page has just read itself is no news
   const news = useRef<string | undefined>(undefined)
   if (known && versionOf(known) !== (read.value && versionOf(read.value))) news.current = versionOf(known)
+  // the pages were read anew, as after an interruption, and it is on none of the first: nothing tells what was missed of it
+  if (!known && read.value && !isOver(read.value)) news.current = `left out ${state.begun.value}`
   useEffect(() => {
     const aborter = new AbortController()
     const { signal } = aborter
@@ -59,7 +61,7 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
       found.value = { job, ...own }
       deliveries.value = tried
     }
-    error.value = refusal.value = undefined
+    error.value = undefined
     load().catch((failure) => {
       if (signal.aborted) return
       error.value = failure
@@ -125,7 +127,7 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
       }
     >
       {error.value !== undefined && <Failure error={error.value} retry={retry} />}
-      {refusal.value !== undefined && <Failure error={refusal.value} />}
+      {refusal.value !== undefined && !hasEnded && <Failure error={refusal.value} />}
       <div class="job-head">
         <JobMark status={job.status} />
         {state.doing.value.has(id) && job.status === 'running' && (
