@@ -191,6 +191,11 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     return this.link !== undefined && (this.#life.is !== 'waking' || this.#life.inTurn)
   }
 
+  /** Whether an engine takes what comes in for the turn that it goes on with. */
+  get isServed(): boolean {
+    return this.link !== undefined && this.#life.is !== 'waking'
+  }
+
   /** Whether no engine serves it, and the next command starts one. */
   get asleepIdle(): boolean {
     return this.#life.is === 'asleep' && !this.parked

@@ -248,10 +248,17 @@ export class Session extends SessionState {
     while (this.#answering.has(requestId)) await this.#answering.get(requestId)
     const { key, patience } = bearing
     assertAnswers(this.answerable(requestId, answer), answer)
-    const answered = this.accept(answerAsked(requestId, answer, bearing), key, patience).then(() => {})
+    await this.answering(requestId, this.accept(answerAsked(requestId, answer, bearing), key, patience))
+  }
+
+  /** Nobody else answers the request before that is done. */
+  async answering(requestId: string, answered: Promise<unknown>): Promise<void> {
     this.#answering.set(
       requestId,
-      answered.catch(() => {}),
+      answered.then(
+        () => {},
+        () => {},
+      ),
     )
     try {
       await answered

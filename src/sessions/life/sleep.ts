@@ -83,23 +83,24 @@ export class Sleep implements SessionSleep, ResultTaker {
     bearing: AnswerBearing = {},
   ): Promise<void> {
     const { key, patience } = bearing
-    await this.#parts.mailbox.run(id, async () => {
+    await this.#waking.inTurn(id, async () => {
       const session = await this.#parts.load(id, undefined, patience)
       if (!session) throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
+      if (session.live) return session.answerLive(requestId, answer, bearing)
       assertAnswers(session.answerable(requestId, answer), answer)
-      if (session.live) await session.answerLive(requestId, answer, bearing)
-      else await this.#deposit(id, [answerAsked(requestId, answer, bearing)], key && [key], patience)
+      const asked = answerAsked(requestId, answer, bearing)
+      await session.answering(requestId, this.#deposit(id, [asked], key && [key], patience))
     })
     await this.#waking.wake(id)
   }
 
   /** @throws SG_ERR_STORE_UNAVAILABLE · SG_ERR_SESSION_ENDED, and then nothing was interrupted */
   async interrupt({ id }: Session): Promise<void> {
-    const live = await this.#parts.mailbox.run(id, async () => {
+    const live = await this.#waking.inTurn(id, async () => {
       const session = await this.#parts.load(id)
-      if (session?.live) return session
+      if (session?.isServed) return session
       if (session?.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
-      if (session?.parked) await this.#interruptInTurn(session)
+      if (session?.parked || session?.live) await this.#interruptInTurn(session)
       return undefined
     })
     if (live) await live.interrupt()
@@ -120,7 +121,10 @@ export class Sleep implements SessionSleep, ResultTaker {
     for (const { executionId } of claimed) executions.giveUp(session.id, executionId)
   }
 
-  /** Keeps what came in for a session without an engine. @throws SG_ERR_STORE_UNAVAILABLE · SG_ERR_SESSION_NOT_FOUND */
+  /**
+   * Keeps what came in for a session without an engine; one may have gone on with it by then.
+   * @throws SG_ERR_STORE_UNAVAILABLE · SG_ERR_SESSION_NOT_FOUND · SG_ERR_SESSION_ENDED
+   */
   async #deposit(
     id: string,
     asked: readonly Asked[],
@@ -130,9 +134,15 @@ export class Sleep implements SessionSleep, ResultTaker {
     const { keeping, table, telling } = this.#parts
     const news = asked.map(newsOf)
     if (!(await keeping.deposit(id, news, keys, patience))) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
-    table.onNews(id)
-    table.resident(id)?.expectNoMore(news)
+    const session = table.resident(id)
+    // an engine that starts may have asked already what is answered
+    const isItsOwn = session?.isServed || (session?.live && asked[0]?.type === 'answer')
+    if (session?.ended || isItsOwn) session!.takeUp(news)
+    else session?.expectNoMore(news)
+    if (session?.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
     telling.onNews(id, news)
+    if (session?.live) return
+    table.onNews(id)
     this.#waking.expect(id)
   }
 
@@ -144,13 +154,11 @@ export class Sleep implements SessionSleep, ResultTaker {
   async deliver(id: string, executionId: string, result: ExecutionResult): Promise<boolean> {
     const asked: Asked = { type: 'result', executionId, result }
     const live = this.#live(id)
-    if (live && !this.isBusy(id)) return isTakenBy(live, asked)
-    return this.#parts.mailbox.run(id, async () => {
+    if (live && !this.isBusy(id)) return isTaken(live.accept(asked))
+    return this.#waking.inTurn(id, async () => {
       const session = this.#live(id)
-      if (session) return isTakenBy(session, asked)
-      if (!this.#parts.table.isParked(id)) return false
-      await this.#deposit(id, [asked])
-      return true
+      if (session?.isServed) return isTaken(session.accept(asked))
+      return (session !== undefined || this.#parts.table.isParked(id)) && isTaken(this.#deposit(id, [asked]))
     })
   }
 
@@ -249,9 +257,9 @@ export class Sleep implements SessionSleep, ResultTaker {
 }
 
 /** False: the session has ended while that was written down. */
-async function isTakenBy(session: Session, asked: Asked): Promise<boolean> {
+async function isTaken(taking: Promise<unknown>): Promise<boolean> {
   try {
-    await session.accept(asked)
+    await taking
     return true
   } catch (error) {
     if (hasCode(error, 'SG_ERR_SESSION_ENDED')) return false

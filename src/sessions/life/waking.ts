@@ -3,7 +3,7 @@ import type { RunnerSnapshot } from '../../engines/runner.js'
 import { GatewayError, toError } from '../../errors.js'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
 import type { Clock, Timer } from '../../lib/clock.js'
-import type { KeyedLock } from '../../lib/keyed-lock.js'
+import { KeyedLock } from '../../lib/keyed-lock.js'
 import type { Logger } from '../../lib/logger.js'
 import type { Patience } from '../../lib/patience.js'
 import { within } from '../../lib/within.js'
@@ -56,6 +56,9 @@ export class Waking {
   readonly #expected = new Map<string, boolean>()
   readonly #retries = new Map<string, { timer: Timer; tries: number }>()
   readonly #callOffs = new Map<string, (reason: Error) => void>()
+  /** Parked sessions that an engine is being built for, which may take minutes. */
+  readonly #underWay = new Set<string>()
+  readonly #beside = new KeyedLock()
   #closed = false
 
   constructor(parts: SleepParts) {
@@ -79,6 +82,15 @@ export class Waking {
   /** Tries again at once what would have been tried later. */
   async hasten(id: string): Promise<void> {
     if (this.#retries.has(id)) await this.wake(id)
+  }
+
+  /**
+   * Does in the mailbox of a session what is not to wait for the engine that is being built for it: beside that, one after the other. The
+   * session is in memory then, and may go on with its engine, or without one, before it is done.
+   */
+  inTurn<T>(id: string, work: () => Promise<T>): Promise<T> {
+    const { mailbox } = this.#parts
+    return (this.#underWay.has(id) ? this.#beside : mailbox).run(id, work)
   }
 
   /**
@@ -169,12 +181,24 @@ export class Waking {
     table.onEngine(session, true)
     session.takeIn(whole)
     try {
-      await this.bringBack(session, whole.snapshot)
+      await this.#bringBackParked(session, whole.snapshot)
       this.#forget(id)
       this.#endedSoon.clearLater(session)
     } catch (error) {
       if (isStart) this.#endedSoon.takeBack(session)
       await this.#onFailed(session, whole.snapshot, error)
+    }
+  }
+
+  async #bringBackParked(session: Session, snapshot: RunnerSnapshot): Promise<void> {
+    const { id } = session
+    this.#underWay.add(id)
+    try {
+      await this.bringBack(session, snapshot)
+    } finally {
+      this.#underWay.delete(id)
+      // what comes next finds what came meanwhile
+      await this.#beside.run(id, () => {})
     }
   }
 
