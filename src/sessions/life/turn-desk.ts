@@ -186,6 +186,7 @@ export class TurnDesk {
   /** Ends the turn in progress, for the end of the process; its engine has a little time for it. */
   async endSoon(): Promise<void> {
     const session = this.#session
+    if (this.#putBack()) return
     const over = new Promise<void>((resolve) => {
       this.onOver = resolve
     })
@@ -195,6 +196,21 @@ export class TurnDesk {
       () => {},
     )
     await within(TURN_END_GRACE_MS, Promise.race([over, ending]), { clock: session.world.clock })
+  }
+
+  /**
+   * A message that the engine was not given yet waits for the one of the next process, as those behind it do. The run of a job is done
+   * again as a whole.
+   */
+  #putBack(): boolean {
+    const session = this.#session
+    const { link, queued = [], jobId } = session
+    if (!link?.handing || jobId !== undefined) return false
+    session.queued = [link.handing, ...queued]
+    link.handing = undefined
+    session.inTurn = false
+    session.touch()
+    return true
   }
 
   /** The engine was not given the message yet, so that there is nothing for it to tell; nor is it given that after a crash. */
