@@ -3,7 +3,7 @@ import type { SessionEvent, SessionEventBody } from '../../schemas/events.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { Turns } from '../../src/sessions/log/cut-off-turns.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
-import { buildJournaled } from '../fixtures/journaled.js'
+import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
 import { native, ok } from '../fixtures/parked.js'
 import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
 
@@ -133,10 +133,7 @@ t.test('an engine is given the turn that a crash cut off, and those before it fr
   const third = await again()
   await third.registry.send(id, { type: 'user_message', text: 'and now?' })
   await until(() => third.engine.runners.length === 1 && third.engine.last.sent.length === 1)
-  t.strictSame(messagesOf(third.engine.last), [
-    ['second', 'begun'],
-    ['second', 'again'],
-  ])
+  t.strictSame(messagesOf(third.engine.last), [['second', 'again']], 'the one before is in the snapshot by then')
   third.engine.last.complete()
   await third.registry.durable(id)
 
@@ -264,4 +261,84 @@ t.test('an engine that was let go for being idle is given nothing', async (t) =>
   const { restore, cutOff } = await letGoAndBack(await buildJournaled(t, { idleReleaseMs: 1_000 }))
   t.ok(restore)
   t.equal(cutOff, undefined)
+})
+
+t.test('a message that overtook another one keeps its own turn, however many processes end', async (t) => {
+  let goOn: (() => void) | undefined
+  let isDeaf = true
+  const interrupt = (runner: ScriptedRunner) =>
+    isDeaf ? new Promise<void>((resolve) => (goOn = resolve)) : runner.complete({ subtype: 'interrupted' })
+  const { registry, engine, again } = await buildJournaled(t, { script: { interrupt } })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'one' })
+  await until(() => engine.last.sent.length === 1)
+  await registry.send(id, { type: 'user_message', text: 'two' })
+  void registry.send(id, { type: 'user_message', text: 'three', whenBusy: 'interrupt' }).catch(() => {})
+  said(engine.last, 'of one')
+  await registry.durable(id)
+  const given: unknown[] = []
+  let next = await again()
+  for (const text of ['three', 'two']) {
+    await until(() => next.engine.runners.length === 1 && next.engine.last.sent.length === 1)
+    t.match(next.engine.last.sent, [{ text }])
+    given.push(...(messagesOf(next.engine.last) ?? []))
+    said(next.engine.last, `of ${text}`)
+    await next.registry.durable(id)
+    next = await again()
+  }
+  await next.registry.send(id, { type: 'user_message', text: 'and?' })
+  await until(() => next.engine.runners.length === 1)
+  given.push(...(messagesOf(next.engine.last) ?? []))
+  t.strictSame(given, [
+    ['one', 'of one'],
+    ['three', 'of three'],
+    ['two', 'of two'],
+  ])
+  isDeaf = false
+  goOn?.()
+})
+
+t.test('an engine is given the result that came for a turn which a crash cut off', async (t) => {
+  const { registry, engine, journal, gateway, kill, again } = await buildJournaled(t)
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+  await until(() => engine.last.sent.length === 1)
+  const calls = ['told', 'came', 'failed', 'never'].map((call) => ({
+    ...({ type: 'tool_use', id: call, name: 'elsewhere', input: {} } as const),
+  }))
+  engine.last.host.emit({ ...answer('calls'), message: { role: 'assistant', content: calls } } as never)
+  for (const call of calls) await engine.last.defer(`e-${call.id}`)
+  await gateway.executions.submit('e-told', ok)
+  const told = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'told', content: 'done, as told' }] }
+  engine.last.host.emit({ ...asked('x', { synthetic: true }), message: told } as never)
+  await registry.durable(id)
+  // both are kept, and the process ends before anything comes of that
+  const deposit = journal.deposit.bind(journal)
+  journal.deposit = async (...given) => {
+    const isThere = await deposit(...given)
+    if (journal.deposits.length === 3) kill()
+    return isThere
+  }
+  const came = [
+    gateway.executions.submit('e-came', ok),
+    gateway.executions.submit('e-failed', { status: 'failed', reason: 'no_disk', error: 'full' }),
+  ]
+  for (const one of came) one.catch(() => {})
+  await until(() => journal.deposits.length === 3)
+  const next = await again()
+  await next.registry.send(id, { type: 'user_message', text: 'and?' })
+  await until(() => next.engine.runners.length === 1)
+  const results = next.engine.last.context.cutOff?.[0]?.messages.flatMap(({ role, content }) =>
+    role === 'user' && typeof content !== 'string' ? content : [],
+  )
+  t.match(results, [
+    { tool_use_id: 'told', content: 'done, as told' },
+    { tool_use_id: 'came', content: 'done' },
+    { tool_use_id: 'failed', content: '{"status":"failed","reason":"no_disk","error":"full"}', is_error: true },
+  ])
+  t.equal(results?.length, 3)
+  const ends = (await eventsOf(next, id)).filter(({ type }) => /^execution_(result|failed)$/.test(type))
+  t.match(
+    ends.map((event) => ('executionId' in event ? event.executionId : '')).sort(),
+    ['e-came', 'e-failed', 'e-never', 'e-told'],
+    'each is told once',
+  )
 })

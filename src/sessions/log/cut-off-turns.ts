@@ -2,6 +2,7 @@ import type { Message, SessionEvent } from '../../../schemas/events.js'
 import type { CutOffTurn } from '../../engines/runner.js'
 import type { KeptSnapshot, QueuedMessage } from '../kept/journal.js'
 import type { Session } from '../session.js'
+import { DeferredCalls } from './deferred-calls.js'
 import { readPage } from './events-page.js'
 
 /** How much of them is held, in characters of their JSON: no model reads more. */
@@ -31,6 +32,7 @@ export async function cutOffTurns(session: Session, snapshot: KeptSnapshot | und
 interface ToldTurn {
   messages: Message[]
   denied: string[]
+  deferred: DeferredCalls
   isOver: boolean
   /** It was interrupted before its engine was given its message. */
   isUnbegun?: true
@@ -65,6 +67,14 @@ export class Turns {
       if (toolUseId !== undefined) this.#current.denied.push(toolUseId)
       return
     }
+    if (event.type === 'execution_dispatched') {
+      if (event.deferred) this.#begun?.deferred.handedOver(event)
+      return
+    }
+    if (event.type === 'execution_result' || event.type === 'execution_failed') {
+      this.#begun?.deferred.came(event)
+      return
+    }
     if (event.type === 'turn_completed') {
       const turn = this.#current
       turn.isOver = true
@@ -83,17 +93,23 @@ export class Turns {
     }
   }
 
-  get #current() {
+  get #begun() {
     const last = this.#turns.at(-1)
-    if (last && !last.isOver) return last
-    const turn: ToldTurn = { messages: [], denied: [], isOver: false }
+    return last?.isOver ? undefined : last
+  }
+
+  get #current() {
+    const begun = this.#begun
+    if (begun) return begun
+    const turn: ToldTurn = { messages: [], denied: [], deferred: new DeferredCalls(), isOver: false }
     this.#turns.push(turn)
     return turn
   }
 
   /** What was said last tells what has come of it. */
   #hold(message: Message): void {
-    const { messages } = this.#current
+    const { messages, deferred } = this.#current
+    deferred.said(message)
     const { length: chars } = JSON.stringify(message)
     messages.push(message)
     this.#held.push({ from: messages, chars })
@@ -112,8 +128,9 @@ export class Turns {
       const at = begun.findLastIndex((one) => one.text === text && one.commandId === commandId)
       if (at >= 0) begun.splice(at, 1)
     }
-    const turns = this.#turns.flatMap(({ messages, denied, isUnbegun }) => {
+    const turns = this.#turns.flatMap(({ messages: said, denied, deferred, isUnbegun }) => {
       const prompt = begun.shift()?.text
+      const messages = [...said, ...deferred.untold]
       const told = { ...(prompt !== undefined && { prompt }), messages, ...(denied.length > 0 && { denied }) }
       return isUnbegun ? [] : [told]
     })
