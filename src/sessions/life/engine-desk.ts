@@ -96,9 +96,10 @@ export class EngineDesk implements RunnerOwner {
   /**
    * Goes on with an engine that was built from the snapshot, in the same log: in the middle of its turn, or with the messages that wait.
    * @param givenUp rejects when the start is not waited for any longer
+   * @param isAhead the engine was given turns that the snapshot does not have
    * @throws what the engine's `start` throws; the session is as it was then, without an engine
    */
-  async wake(runner: Runner, config: SessionRunnerConfig, givenUp: Promise<never>): Promise<void> {
+  async wake(runner: Runner, config: SessionRunnerConfig, givenUp: Promise<never>, isAhead = false): Promise<void> {
     const session = this.#session
     const { life: before, facts, world } = session
     const { apiKeySource } = facts
@@ -126,7 +127,7 @@ export class EngineDesk implements RunnerOwner {
     session.become({ is: 'live', link })
     session.files = runner.files
     if (inTurn) this.#goOnWithTurn()
-    else this.#goOn(knowsBefore)
+    else this.#goOn(knowsBefore, isAhead)
   }
 
   #showAwake(): void {
@@ -153,13 +154,14 @@ export class EngineDesk implements RunnerOwner {
     this.#turns.next()
   }
 
-  #goOn(knowsHistory: boolean): void {
+  #goOn(knowsHistory: boolean, isAhead: boolean): void {
     const session = this.#session
     const { facts, world } = session
     facts.statusDetail = undefined
     if (!knowsHistory) facts.countFromHere()
     if (!knowsHistory && facts.numTurns > 0) session.append(HISTORY_LOST)
-    if (session.chosen?.ahead) this.#leave.keepSnapshot()
+    // of messages that overtook others no log tells whose turn was which, but for those since a snapshot
+    if (session.chosen?.ahead || isAhead) this.#leave.keepSnapshot()
     this.#turns.next()
     world.sleep.consider(session)
   }

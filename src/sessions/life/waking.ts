@@ -248,19 +248,19 @@ export class Waking {
         const cutOff = await cutOffTurns(session, snapshot)
         const restore = snapshot && restoreOf(snapshot)
         const runner = await admission.buildRunner(admitted, session.id, session.bridge, restore, cutOff)
-        return { config: admitted.config, runner }
+        return { config: admitted.config, runner, isAhead: cutOff.length > 0 }
       })
       givenUp.catch(() => {
         if (!handedOver) building.then(({ runner }) => letGo(runner, clock)).catch(() => {})
       })
-      const { runner, config } = await Promise.race([building, givenUp])
+      const { runner, config, isAhead } = await Promise.race([building, givenUp])
       handedOver = true
       // in the very turn in which its engine was built
       if (session.ended) {
         void letGo(runner, clock)
         throw new CalledOff('The session has ended.')
       }
-      await session.engine.wake(runner, config, givenUp)
+      await session.engine.wake(runner, config, givenUp, isAhead)
     } finally {
       limit?.cancel()
       this.#callOffs.delete(session.id)
