@@ -68,7 +68,7 @@ export function createProgram(): Command {
     .addOption(configOption())
     .action(async (file: string | undefined, _options, command: Command) => {
       const { init } = await import('./commands/init.js')
-      await init(file ?? configOf(command))
+      await init(fileOf(file, command))
     })
   program
     .command('check')
@@ -77,7 +77,7 @@ export function createProgram(): Command {
     .addOption(configOption())
     .action(async (file: string | undefined, _options, command: Command) => {
       const { check } = await import('./commands/check.js')
-      await check(file ?? configOf(command))
+      await check(fileOf(file, command))
     })
   program
     .command('backup')
@@ -130,6 +130,14 @@ const configOption = (): Option => new Option('--config <file>', `the configurat
 
 /** The flag is understood before and after the name of the command. */
 const configOf = (command: Command): string => command.optsWithGlobals<Options>().config ?? DEFAULT_FILE
+
+/** The same, where the file may also stand by itself: of two, one would be passed over in silence. */
+function fileOf(file: string | undefined, command: Command): string {
+  const { config } = command.optsWithGlobals<Options>()
+  if (file !== undefined && config !== undefined && file !== config)
+    command.error(`error: the file is ${file} and --config is ${config}; name one of them`)
+  return file ?? configOf(command)
+}
 
 function portNumber(text: string): number {
   const port = Number(text)

@@ -57,9 +57,10 @@ export async function submit(words: string[], options: SubmitOptions): Promise<v
   if (!isTable(options)) printOne(ended, [], options)
   else {
     const { result, error, status } = ended
-    print(safe(result?.text || error || (result?.text ?? status)))
-    // one that has failed may have said something before
-    if (result?.text && error !== undefined) note(pc.red(safe(error)))
+    const isDone = status === 'succeeded'
+    // only what the agent said is the result; one that has failed may have said something before
+    if (result?.text || isDone) print(safe(result?.text ?? status))
+    if (!isDone) note(pc.red(safe(error ?? `The job is ${status}.`)))
   }
   if (ended.status !== 'succeeded') process.exitCode = ended.status === 'canceled' ? EXIT.interrupted : EXIT.failed
 }

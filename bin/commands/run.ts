@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import pc from 'picocolors'
 import type { CreateSessionRequest, PermissionMode } from '../../client/index.js'
@@ -23,10 +23,17 @@ export interface RunOptions extends ConnectionOptions {
 
 /** Starts a session with a prompt and stays with it until its turn has ended. */
 export async function run(words: string[], options: RunOptions): Promise<void> {
+  const { detach, outputLastMessage: lastMessage } = options
+  if (detach && lastMessage !== undefined)
+    throw new CommandFailure(
+      '--output-last-message is not for --detach, which does not wait for a message.',
+      EXIT.usage,
+    )
   const prompt = await promptOf(words)
   const gateway = connect(options)
+  if (lastMessage !== undefined) assertWritable(lastMessage)
   const { id } = await gateway.sessions.create(requestOf(prompt, options))
-  if (options.detach) {
+  if (detach) {
     print(options.json ? JSON.stringify({ id }) : id)
     return
   }
@@ -36,9 +43,21 @@ export async function run(words: string[], options: RunOptions): Promise<void> {
     untilTurn: true,
     unattended: options.wait ? 'leave' : 'deny',
   }).run()
-  if (options.outputLastMessage !== undefined) writeFileSync(options.outputLastMessage, `${outcome.lastText}\n`)
+  if (lastMessage !== undefined) writeFileSync(lastMessage, `${outcome.lastText}\n`)
   if (!options.json && !outcome.isClosed) note(pc.dim(`To go on: session-gateway sessions attach ${id}`))
   process.exitCode = outcome.exitCode
+}
+
+/** Before a turn is begun whose last words would be lost. What the file has stays until there are others. */
+function assertWritable(file: string): void {
+  try {
+    closeSync(openSync(file, 'a'))
+  } catch (error) {
+    throw new CommandFailure(
+      `${file} cannot be written: ${(error as Error).message}. See --output-last-message.`,
+      EXIT.usage,
+    )
+  }
 }
 
 /** The session that the flags describe. */

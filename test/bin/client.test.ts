@@ -87,6 +87,16 @@ t.test(
     t.equal(events.at(-1).type, 'turn_completed')
     t.equal(lines.stderr, '')
     t.equal(readFileSync(last, 'utf8'), 'In lines.\n')
+    const before = (await client.sessions.list().toArray()).length
+    for (const nowhere of [join(work, 'none', 'last.txt'), work])
+      t.match(await run(['run', '--output-last-message', nowhere, 'Hello.']), {
+        code: 2,
+        stderr: /cannot be written: .*--output-last-message\.\n$/,
+      })
+    t.match(await run(['run', '--detach', '--output-last-message', last, 'Hello.']), { code: 2, stderr: /--detach/ })
+    t.equal((await client.sessions.list().toArray()).length, before, 'no turn was begun whose last words would be lost')
+    t.match(await run(['run', '--output-last-message', last, '--cwd', '/', 'x']), { code: 3 })
+    t.equal(readFileSync(last, 'utf8'), 'In lines.\n', 'what the file had stays')
 
     const detached = await run(['run', '--detach', script({ text: 'Later.' })])
     t.match(detached, { code: 0, stdout: /^[0-9a-f-]{36}\n$/ })
@@ -227,7 +237,11 @@ t.test('jobs are submitted, watched and canceled', async (t) => {
   t.match((await run(['jobs', 'ls'])).stdout, RegExp(`^${id.slice(0, 8)} +succeeded +demo`, 'm'))
   t.match((await run(['jobs', 'show', id.slice(0, 8)])).stdout, /^result +Worked\.$/m)
   t.match(await run(['jobs', 'submit', '--wait', script({ text: 'Waited.' })]), { code: 0, stdout: 'Waited.\n' })
-  t.match(await run(['jobs', 'submit', '--wait', script({ fail: 'no' })]), { code: 1 })
+  t.match(
+    await run(['jobs', 'submit', '--wait', script({ fail: 'no' })]),
+    { code: 1, stdout: '', stderr: /^Job .*\nno\n$/ },
+    'why it failed is no result',
+  )
   t.match(
     await run(['jobs', 'submit', '--wait', '--max-tokens', '1', script({ text: 'Said before.' })]),
     { code: 1, stdout: 'Said before.\n', stderr: /^Job .*\n.*token/ },

@@ -110,6 +110,10 @@ t.test('--config is understood before and after the command, and as its argument
     ['check', 'x.json'],
   ])
     t.match(await run(t, args), { code: 2, stderr: /x\.json: there is no such file/ }, args.join(' '))
+  for (const command of ['check', 'init']) {
+    const both = await run(t, [command, 'x.json', '--config', 'y.json'], { 'y.json': OPEN })
+    t.match(both, { code: 2, stdout: '', stderr: /x\.json .*y\.json; name one/ }, 'neither is passed over')
+  }
 })
 
 t.test('--print-config shows what is in effect, without secrets, and does not listen', async (t) => {
