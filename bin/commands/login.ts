@@ -7,6 +7,8 @@ import { readStdin } from '../terminal/stdin.js'
 
 /** Keeps the address of a gateway and the token for it, once the gateway has taken it. */
 export async function login(given: string | undefined, flags: { url?: string; token?: string }): Promise<void> {
+  if (given !== undefined && flags.url !== undefined && given !== flags.url)
+    throw new CommandFailure(`The address is ${given} and --url is ${flags.url}: name one of them.`, EXIT.usage)
   const url = await urlOf(given ?? flags.url)
   const token = flags.token ?? (process.env.SESSION_GATEWAY_TOKEN || (await askToken()))
   await clientOf({ url, token }).profiles.list()

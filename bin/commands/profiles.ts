@@ -79,6 +79,9 @@ export async function edit(name: string, options: Options & ProfileFlags): Promi
   const gateway = connect(options)
   const given = await profileOf(options, async () => (await gateway.profiles.get(name)).profile)
   const changes = { ...given, ...cleared }
+  const both = Object.keys(cleared).find((field) => field in given)
+  if (both !== undefined)
+    throw new CommandFailure(`${both} is both given and taken out by --clear: leave one of them out.`, EXIT.usage)
   if (Object.keys(changes).length === 0)
     throw new CommandFailure('Nothing is to be changed. See session-gateway profiles edit --help.', EXIT.usage)
   const profile = await kept(gateway.profiles.update(name, changes as UpdateProfileRequest))
@@ -135,9 +138,13 @@ function withoutGaps(fields: Fields): Fields | undefined {
 }
 
 async function fileOf(path: string): Promise<Fields> {
+  const name = path === '-' ? 'Standard input' : path
+  let fields: unknown
   try {
-    return JSON.parse(path === '-' ? await readStdin() : readFileSync(path, 'utf8'))
+    fields = JSON.parse(path === '-' ? await readStdin() : readFileSync(path, 'utf8'))
   } catch (error) {
-    throw new CommandFailure(`${path} cannot be read as JSON: ${(error as Error).message}`, EXIT.usage)
+    throw new CommandFailure(`${name} cannot be read as JSON: ${(error as Error).message}`, EXIT.usage)
   }
+  if (typeof fields === 'object' && fields !== null && !Array.isArray(fields)) return fields as Fields
+  throw new CommandFailure(`${name} has no JSON object: a profile is one, as in { "description": "…" }.`, EXIT.usage)
 }

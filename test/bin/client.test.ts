@@ -289,6 +289,16 @@ t.test('profiles are created, shown, changed and removed', async (t) => {
   t.match(await run(['profiles', 'create', 'third', '--from', '-'], '{"engine":"provider","provider":{"id":"demo"}}'), {
     code: 0,
   })
+  const before = (await run(['profiles', 'show', 'third'])).stdout
+  for (const json of ['[]', '"one"', 'null'])
+    for (const command of ['create', 'edit'])
+      t.match(await run(['profiles', command, 'third', '--from', '-'], json), {
+        code: 2,
+        stderr: /Standard input has no JSON object/,
+      })
+  const both = await run(['profiles', 'edit', 'third', '--description', 'x', '--clear', 'engine', 'description'])
+  t.match(both, { code: 2, stderr: /description is both given and taken out/ })
+  t.equal((await run(['profiles', 'show', 'third'])).stdout, before, 'neither is passed over')
   t.match(await run(['profiles', 'rm', 'second', 'third']), { code: 0 })
 })
 
@@ -368,6 +378,10 @@ t.test('login keeps the token for its gateway alone, for its owner alone', async
   t.match(await run(['profiles', 'ls'], '', { SESSION_GATEWAY_TOKEN: 'wrong' }), { code: 3 })
   t.match(await run(['logout']), { code: 0, stderr: /^Removed .*client\.json\.\n$/ })
   t.match(await run(['logout']), { code: 0, stderr: 'There is no login to forget.\n' })
+  t.match(await run(['login', url, '--url', 'http://127.0.0.1:1/v1', '--token', TOKEN]), {
+    code: 2,
+    stderr: /name one of them/,
+  })
   t.match(await run(['profiles', 'ls', '--url', url]), { code: 3 })
   mkdirSync(join(cwd, 'config', 'session-gateway'), { recursive: true })
   writeFileSync(file, 'nonsense')
