@@ -166,6 +166,9 @@ t.test('a log that does not reach back says so, and another log is another one',
   t.ok(window.atStart)
   t.ok(window.isCut)
   t.equal(window.events[0]?.seq, 4_800)
+  await window.openAt(0)
+  t.equal(window.events[0]?.seq, 4_800)
+  t.ok(window.isCut, 'whoever goes to its beginning is told, too')
 
   let epoch = 'one'
   const whole = gatewayOf(logOf(5_000))

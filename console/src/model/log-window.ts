@@ -261,6 +261,7 @@ export class LogWindow {
     const head = this.#head
     this.#heard = []
     const page = await this.#page(this.#through, this.#limits.step)
+    if (this.atStart && page.truncated) this.isCut = true
     this.#events.push(...page.events.filter(({ seq }) => seq > this.#through))
     const isLast = page.events.length === 0 || page.nextAfterSeq >= page.lastSeq
     this.#through = isLast ? Math.max(page.lastSeq, this.#events.at(-1)?.seq ?? 0) : page.nextAfterSeq
