@@ -1,6 +1,8 @@
 import t from 'tap'
 import { buildServer, until } from '../fixtures/build.js'
+import { buildConsole as buildGuarded } from '../fixtures/console.js'
 import { openConsole, withBrowser } from '../fixtures/console-browser.js'
+import { PushService } from '../fixtures/push-service.js'
 
 const skip = withBrowser(t)
 
@@ -34,4 +36,22 @@ t.test('a browser is told what it was, whenever the console is opened', { skip }
   await page.reload()
   await until(() => asked.length === 2)
   t.strictSame(asked[1]?.events, ['turn_completed', 'session_error'])
+})
+
+t.test('a browser whose sign-in has ended by itself is told still, until it is signed out', { skip }, async (t) => {
+  const service = await PushService.start(t)
+  const notifications = { channels: [{ format: 'web_push' as const }], publicUrl: 'https://gateway.example' }
+  const { origin, as, signIn, clock } = await buildGuarded(t, {
+    ...{ script: {}, notifications, webhookPolicy: { allowedHosts: [service.host] } },
+  })
+  const { cookie } = await signIn('token-of-ann')
+  await as(cookie)('POST', '/notifications/subscriptions', { body: service.subscribe().request })
+  await clock.advance(13 * 3_600_000)
+  const { page } = await openConsole(t, `${origin}/v1/console/`, { at: 'settings', loses: true })
+  await page.getByLabel('Token').fill('token-of-ann')
+  await page.keyboard.press('Enter')
+  const lost = page.locator('.sign-in-row', { hasText: 'told by notifications still' })
+  await lost.getByRole('button').click()
+  await lost.waitFor({ state: 'detached' })
+  t.equal(await page.locator('.sign-in-row').count(), 1)
 })
