@@ -47,6 +47,7 @@ export function createProgram(): Command {
     .exitOverride()
     // a gateway that serves goes on without whoever reads its log
     .hook('preAction', (_program, command) => {
+      if (command !== program) refuseFlagsOfServing(program, command)
       if (command !== program || program.opts<Options>().printConfig) endWithReader()
     })
     .usage('[options] [command]')
@@ -137,6 +138,13 @@ function fileOf(file: string | undefined, command: Command): string {
   if (file !== undefined && config !== undefined && file !== config)
     command.error(`error: the file is ${file} and --config is ${config}; name one of them`)
   return file ?? configOf(command)
+}
+
+/** Before the name of a command they would be passed over in silence: `--port 80 check` looks at another port. */
+function refuseFlagsOfServing(program: Command, command: Command): void {
+  const { config: _, ...flags } = program.opts<Options>()
+  const [given] = program.options.filter((option) => option.attributeName() in flags)
+  if (given) program.error(`error: ${given.long} is of the gateway itself, and does nothing for ${command.name()}`)
 }
 
 function portNumber(text: string): number {

@@ -51,6 +51,9 @@ t.test('wrong usage exits with 2 and points at the help', async (t) => {
     [['--host', ''], /Expected an address/],
     [['--log-level', 'loud'], /Allowed choices are trace, debug/],
     [['check', 'a', 'b'], /too many arguments/],
+    [['--port', '80', 'check'], /--port is of the gateway itself, and does nothing for check/],
+    [['--print-config', 'doctor'], /--print-config .* doctor/],
+    [['--log-level', 'debug', 'sessions', 'ls'], /--log-level .* ls/],
   ]
   for (const [args, message] of wrong) {
     const { code, stdout, stderr } = await run(t, args)
