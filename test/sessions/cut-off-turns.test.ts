@@ -312,8 +312,8 @@ t.test('an engine is given the result that came for a turn which a crash cut off
   await registry.durable(id)
   // both are kept, and the process ends before anything comes of that
   const deposit = journal.deposit.bind(journal)
-  journal.deposit = async (...given) => {
-    const isThere = await deposit(...given)
+  journal.deposit = async (session, news) => {
+    const isThere = await deposit(session, news)
     if (journal.deposits.length === 3) kill()
     return isThere
   }
