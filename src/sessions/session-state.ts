@@ -15,6 +15,7 @@ import { PermissionDesk, type PermissionDeskOwner } from './asks/permission-desk
 import type { LogSource } from './clients/attachment.js'
 import { Clients, SessionBridge } from './clients/clients.js'
 import { stillOpen } from './kept/asleep.js'
+import { filesWith } from './kept/delivered.js'
 import type { JournaledState, MidTurn, QueuedMessage } from './kept/journal.js'
 import type { JournalOwner } from './kept/journal-owner.js'
 import { JournalWriter } from './kept/journal-writer.js'
@@ -63,8 +64,9 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   accepting = 0
   /** How many messages are among that: each begins a turn, or waits for one. */
   messagesComing = 0
-  /** The scratch filesystem; it can still be read when the session has ended. */
-  files: SessionFiles | undefined
+  #files: SessionFiles | undefined
+  /** Files that were handed over and that no snapshot has. */
+  delivered: JournaledState['delivered']
   /** Whether a turn is in progress. One at a time: what comes meanwhile waits, in order. */
   inTurn = false
   /** How many messages were given a turn. */
@@ -194,6 +196,15 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   /** Whether an engine takes what comes in for the turn that it goes on with. */
   get isServed(): boolean {
     return this.link !== undefined && this.#life.is !== 'waking'
+  }
+
+  /** The scratch filesystem; it can still be read when the session has ended. */
+  get files(): SessionFiles | undefined {
+    return filesWith(this.#files, this.delivered)
+  }
+
+  set files(files: SessionFiles | undefined) {
+    this.#files = files
   }
 
   /** Whether no engine serves it, and the next command starts one. */

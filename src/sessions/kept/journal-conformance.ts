@@ -52,6 +52,7 @@ const FULL_STATE: Required<JournaledState> = {
   settled: ['r'],
   chosen: { model: null, permissionMode: 'plan', ahead: { model: null } },
   before: { numTurns: 2, cost: 0.125 },
+  delivered: [{ path: 'report.md', contents: 'Z3LDvG4=', modifiedAt: 8 }],
   turnUsage: { inputTokens: 5, outputTokens: 6, cacheCreationTokens: 7, cacheReadTokens: 8 },
   isStale: true,
   messageIds: ['c1', 'c2'],

@@ -10,6 +10,7 @@ import type { KeptDelivery } from '../../webhooks/outbox.js'
 import type { AskedPlaces } from '../asks/waiting.js'
 import type { RunningTotals } from '../session-facts.js'
 import type { Chosen } from './choice.js'
+import type { DeliveredFile } from './delivered.js'
 import type { News } from './news.js'
 
 /** An event as it is sent: its JSON, never serialised again. */
@@ -137,6 +138,8 @@ export interface JournaledState {
   turnUsage?: TokenUsage
   /** The snapshot is from before the last turn, and the engine gives none: nothing can go on from it. */
   isStale?: true
+  /** Files that were handed over and that no snapshot has. */
+  delivered?: readonly DeliveredFile[]
   /** Ids of the last accepted messages, and other commands that are kept, so that a repeat is known. */
   messageIds?: readonly string[]
   /** Present from the park until the turn is over. */

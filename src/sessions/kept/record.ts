@@ -26,6 +26,7 @@ export interface Recorded {
   messageIds: string[] | undefined
   midTurn: MidTurn | undefined
   files: SessionFiles | undefined
+  delivered: JournaledState['delivered']
   inTurn: boolean
   queued: readonly QueuedMessage[] | undefined
   info(lastSeq: number): SessionInfo
@@ -43,7 +44,7 @@ export function originOf({ request, profile, log, createdBy }: Recorded): Journa
 
 /** Where a session stands, to be written down; what is empty is left out. */
 export function stateOf(session: Recorded): JournaledState {
-  const { facts, executions, permissions, inTurn, queued, chosen, messageIds, midTurn, askedBy } = session
+  const { facts, executions, permissions, inTurn, queued, chosen, messageIds, midTurn, askedBy, delivered } = session
   const { settled } = executions
   const { places } = permissions
   const state = {
@@ -59,6 +60,7 @@ export function stateOf(session: Recorded): JournaledState {
     ...(executions.size > 0 && { executions: executions.list() }),
     ...(settled.length > 0 && { settled }),
     ...(chosen && { chosen }),
+    ...(delivered && { delivered }),
     ...(messageIds && { messageIds }),
     ...(session.writer?.isStale && { isStale: true }),
     ...(midTurn && { midTurn: copyOf(midTurn) }),
@@ -87,6 +89,7 @@ export function takeUp(session: Recorded, { state, snapshot }: JournaledWhole): 
     settled = [],
     chosen,
     isStale,
+    delivered,
     messageIds,
     midTurn,
     ...others
@@ -111,6 +114,7 @@ export function takeUp(session: Recorded, { state, snapshot }: JournaledWhole): 
   session.chosen = chosen
   session.messageIds = messageIds && [...messageIds]
   session.files = snapshotFiles(snapshot, at)
+  session.delivered = delivered
   session.midTurn = midTurn
   if (ended) return { is: 'ended', as: ended }
   if (midTurn) return { is: 'asleep', parkedSince: midTurn.since }

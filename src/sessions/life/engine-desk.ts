@@ -14,6 +14,7 @@ import { caught } from '../../lib/caught.js'
 import { INTERRUPTED } from '../asks/deferred-executions.js'
 import { reshaped, saidBy, wrongIn } from '../engine-events.js'
 import { takeUpChoice } from '../kept/choice.js'
+import { withDelivered } from '../kept/delivered.js'
 import { applyRunnerEvent, textOf } from '../session-facts.js'
 import type { SessionState } from '../session-state.js'
 import { Deferring } from './deferring.js'
@@ -194,6 +195,7 @@ export class EngineDesk implements RunnerOwner {
       if (shown) session.append(endsTurn && shown.type === 'turn_completed' ? this.#turns.endOf(shown) : shown)
       // what a call has used is known after a crash, too
       if (event.type === 'assistant_message' && facts.turnUsage) session.touch()
+      if (event.type === 'file_delivered') this.#keepDelivered(event.path)
     } catch (error) {
       const message = `The engine emitted an event that cannot be taken: ${toError(error).message}`
       session.fail(message, 'SG_ERR_ENGINE_FAILED')
@@ -221,6 +223,14 @@ export class EngineDesk implements RunnerOwner {
       world.logger.warn({ sessionId, type, problem: wrong.problem }, 'the engine emitted an event of the wrong shape')
     this.#misshapen.add(type)
     return reshaped(event, wrong, facts)
+  }
+
+  /** In the write that tells of it. */
+  #keepDelivered(path: string): void {
+    const session = this.#session
+    if (!session.writer) return
+    session.delivered = withDelivered(session.delivered, path, session.runner?.files)
+    session.touch()
   }
 
   #onTurnCompleted(): void {

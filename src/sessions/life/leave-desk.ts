@@ -1,5 +1,6 @@
 import { toError } from '../../errors.js'
 import { inSnapshot } from '../kept/choice.js'
+import { notIn } from '../kept/delivered.js'
 import type { JournalWrite, KeptSnapshot } from '../kept/journal.js'
 import { asleep, midTurnAt } from '../kept/mid-turn.js'
 import type { SessionState } from '../session-state.js'
@@ -30,6 +31,7 @@ export class LeaveDesk {
     try {
       const snapshot = this.#snapshotBetweenTurns(link)
       session.chosen = inSnapshot(session.chosen)
+      if (snapshot) session.delivered = notIn(snapshot, session.delivered)
       writer.keep(snapshot)
     } catch (error) {
       writer.keep(undefined)

@@ -135,8 +135,16 @@ function recordOf(write: JournalWrite, before?: ParkedSessionRecord): ParkedSess
   if (!state || !midTurn || !snapshot || !log) throw new Error(`Session ${id} does not sleep.`)
   const { info, order, hostTitle, firstPrompt, engineTitle, askedBy, turnUsage, before: earlier, ...rest } = state
   const { executions = [], permissions = [], settled = [], asked, queued, messageIds, chosen, ...others } = rest
-  // what parks is on the only node; a fact that nobody keeps does not compile
-  const { toldHistory, midTurn: _midTurn, inTurn, isStale: _isStale, home: _home, ...forgotten } = others
+  // what parks is on the only node, and has its files in the snapshot; a fact that nobody keeps does not compile
+  const {
+    toldHistory,
+    inTurn,
+    midTurn: _midTurn,
+    isStale: _isStale,
+    home: _home,
+    delivered: _files,
+    ...forgotten
+  } = others
   forgotten satisfies Record<string, never>
   const { profile, generation, config, createdBy } = origin ?? before!
   const { title: _title, ...untitled } = config

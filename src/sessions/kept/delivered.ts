@@ -1,0 +1,66 @@
+import type { SessionFiles } from '../../engines/runner.js'
+import { tried } from '../../lib/tried.js'
+
+/** A file that was handed over in a turn whose files no snapshot has yet: whoever was told of it finds it after a crash, too. */
+export interface DeliveredFile {
+  path: string
+  /** In base64. */
+  contents: string
+  modifiedAt: number
+}
+
+/** So much of them is kept, in bytes: with each change of the session they are written again. What is larger ends with its process. */
+const MOST_BYTES = 256 * 1024
+
+const sizeOf = ({ contents }: DeliveredFile): number => Buffer.byteLength(contents, 'base64')
+
+/** With one more, as its engine has it by now; the oldest go when they are too large together. */
+export function withDelivered(
+  delivered: readonly DeliveredFile[] = [],
+  path: string,
+  files: SessionFiles | undefined,
+): readonly DeliveredFile[] | undefined {
+  const others = delivered.filter((file) => file.path !== path)
+  const contents = tried(() => files?.read(path))
+  const modifiedAt = Number(tried(() => files?.list().find((file) => file.path === path)?.modifiedAt))
+  const isKept = contents && contents.byteLength <= MOST_BYTES && Number.isFinite(modifiedAt)
+  const kept = isKept ? [...others, { path, contents: Buffer.from(contents).toString('base64'), modifiedAt }] : others
+  while (kept.reduce((bytes, file) => bytes + sizeOf(file), 0) > MOST_BYTES) kept.shift()
+  return kept.length > 0 ? kept : undefined
+}
+
+/** Without those that a snapshot has. */
+export function notIn(
+  { files = {}, filesModifiedAt = {} }: { files?: Record<string, string>; filesModifiedAt?: Record<string, number> },
+  delivered: readonly DeliveredFile[] | undefined,
+): readonly DeliveredFile[] | undefined {
+  const isIn = ({ path, modifiedAt }: DeliveredFile) =>
+    Object.hasOwn(files, path) && !(Number(filesModifiedAt[path]) < modifiedAt)
+  const left = delivered?.filter((file) => !isIn(file))
+  return left?.length ? left : undefined
+}
+
+/** What an engine, or its snapshot, has, and of what was delivered what is newer. */
+export function filesWith(
+  files: SessionFiles | undefined,
+  delivered: readonly DeliveredFile[] | undefined,
+): SessionFiles | undefined {
+  if (!delivered) return files
+  const known = () => new Map(files?.list().map((file) => [file.path, file]))
+  const newer = () => {
+    const older = known()
+    return delivered.filter(({ path, modifiedAt }) => !(Number(older.get(path)?.modifiedAt) >= modifiedAt))
+  }
+  return {
+    list: () => {
+      const listed = known()
+      for (const file of newer())
+        listed.set(file.path, { path: file.path, bytes: sizeOf(file), modifiedAt: file.modifiedAt })
+      return [...listed.values()]
+    },
+    read: (path) => {
+      const file = newer().find((one) => one.path === path)
+      return file ? Buffer.from(file.contents, 'base64') : files?.read(path)
+    },
+  }
+}
