@@ -83,6 +83,22 @@ t.test('an input that is edited, and own words to a question, stay as well', { s
   t.strictSame(complaints, [])
 })
 
+t.test('whoever is at what somebody else answers goes on at its row', { skip }, async (t) => {
+  const { page, complaints, settle } = await world(t, [{ command: 'first' }, QUESTION, { command: 'last' }])
+  await headOf(page, 'first').press('Enter')
+  await page.getByRole('button', { name: 'Allow', exact: true }).focus()
+  await settle()
+  await headOf(page, 'first').and(focused(page)).waitFor()
+  await headOf(page, 'Which one?').press('Enter')
+  await page.getByRole('radio', { name: 'Red' }).press('Space')
+  await settle()
+  await headOf(page, 'Which one?').and(focused(page)).waitFor()
+  await page.locator('.ask', { hasText: 'last' }).getByRole('checkbox').focus()
+  await settle()
+  await headOf(page, 'last').and(focused(page)).waitFor()
+  t.strictSame(complaints, [])
+})
+
 t.test('a reason for several stays when none of them waits any more', { skip }, async (t) => {
   const { page, settle } = await world(t, [{ command: 'only' }])
   await page.getByLabel('Choose all approvals').check()

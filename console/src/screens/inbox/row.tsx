@@ -1,3 +1,4 @@
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { InboxItem } from '../../../../client/index.js'
 import { type Entry, isWaiting, summaryOf } from '../../model/inbox.js'
 import { visibleLine } from '../../model/visible.js'
@@ -34,8 +35,17 @@ export function Row({ entry, state, isOpen, isChosen }: RowProps) {
   const { item, fate, key } = entry
   const { request, session, kind } = item
   const waits = isWaiting(entry)
+  const row = useRef<HTMLLIElement>(null)
+  const head = useRef<HTMLButtonElement>(null)
+  const isInside = row.current?.contains(document.activeElement) === true
+  useLayoutEffect(() => {
+    const at = document.activeElement
+    // what it was on went, or takes nothing any more, with what somebody answered
+    const isLost = at === document.body || (at instanceof HTMLInputElement && at.disabled)
+    if (isInside && isLost) head.current?.focus({ preventScroll: true })
+  }, [waits])
   return (
-    <li class="ask" data-open={isOpen} data-fate={fate.state}>
+    <li ref={row} class="ask" data-open={isOpen} data-fate={fate.state}>
       <div class="ask-line">
         {kind === 'permission' ? (
           <input
@@ -53,6 +63,7 @@ export function Row({ entry, state, isOpen, isChosen }: RowProps) {
           </span>
         )}
         <button
+          ref={head}
           type="button"
           class="ask-head"
           aria-expanded={isOpen}
