@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { GatewayError } from '../../../../client/index.js'
 import { request } from '../../api.js'
 import { browserOf } from '../../model/browser.js'
 import { Failure } from '../../parts/notice.js'
@@ -20,6 +21,11 @@ interface SignIn {
   current?: true
   /** It has ended by itself, and its browser is told by web push still. */
   isOver?: true
+}
+
+/** One that has ended by itself, or from elsewhere, is as it should be. */
+function hadEnded(error: unknown): void {
+  if (!(error instanceof GatewayError && error.status === 404)) throw error
 }
 
 /** Where somebody is signed in, each to be ended. */
@@ -50,14 +56,20 @@ export function SignIns() {
     if (signIn.current) return attempt(signOut)
     const path = `/console/sessions/${encodeURIComponent(signIn.id)}`
     await attempt(
-      () => request('DELETE', path),
+      () => request('DELETE', path).catch(hadEnded),
       () => end(signIn),
     )
     if (error.value === undefined) await read()
   }
+  const section = useRef<HTMLElement>(null)
+  const isInside = section.current?.contains(document.activeElement) === true
+  useLayoutEffect(() => {
+    // what it was on went with its row
+    if (isInside && document.activeElement === document.body) section.current?.querySelector('h2')?.focus()
+  }, [all.value])
   return (
-    <section>
-      <h2>{says.signIns}</h2>
+    <section ref={section}>
+      <h2 tabIndex={-1}>{says.signIns}</h2>
       <p class="quiet-text">{says.signInsLead}</p>
       {error.value !== undefined && <Failure error={error.value} retry={() => void failed.value()} />}
       <ul class="states">
