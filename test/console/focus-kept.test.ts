@@ -190,6 +190,19 @@ t.test('whoever answers a parked session by keys goes on where it is spoken to',
   t.strictSame(complaints, [])
 })
 
+t.test('whoever interrupts by keys goes on where the agent is spoken to', { skip }, async (t) => {
+  const { id, runner, consoleUrl } = await world(t)
+  const { page, complaints } = await openConsole(t, consoleUrl, { at: `sessions/${id}` })
+  const message = page.getByLabel('Message')
+  await message.fill('Work')
+  await message.press('Enter')
+  await until(() => runner.sent.length === 1, 'what was said')
+  await page.getByRole('button', { name: 'Interrupt' }).press('Enter')
+  await message.and(focused(page)).waitFor()
+  await page.getByRole('button', { name: 'Interrupt' }).waitFor({ state: 'detached' })
+  t.strictSame(complaints, [])
+})
+
 t.test('a session that is not there offers the way back, and nothing to be said to it', { skip }, async (t) => {
   const { consoleUrl } = await world(t)
   const { page } = await openConsole(t, consoleUrl, { at: 'sessions/removed', loses: true })

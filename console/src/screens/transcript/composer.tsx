@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { Icon } from '../../parts/icon.js'
+import { hasKeyFocus } from '../../parts/key-focus.js'
 import { Failure } from '../../parts/notice.js'
 import { keep, keptAs } from '../../state/kept.js'
 import { texts } from '../../texts.js'
@@ -97,6 +98,11 @@ export function Composer({
   useEffect(() => {
     if (isGone && hadFocus) last.current?.focus()
   }, [isGone])
+  const hadKeyFocus = hadFocus && hasKeyFocus()
+  useLayoutEffect(() => {
+    // what interrupts goes with what was under way; a finger that has pressed it asks for no keyboard
+    if (hadKeyFocus && document.activeElement === document.body) area.current?.focus()
+  }, [isBusy || isParked])
   const hadWords = useRef(false)
   hadWords.current ||= isRemoved && !isGone
   if (isGone && isRemoved && !hadWords.current) return null
