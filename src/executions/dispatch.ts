@@ -1,5 +1,5 @@
 import type { DeferredExecution } from '../engines/runner.js'
-import { toError } from '../errors.js'
+import { caught } from '../lib/caught.js'
 import { copyOf } from '../lib/json-value.js'
 import type { Logger } from '../lib/logger.js'
 import { PlannedOnce } from '../notifications/planned.js'
@@ -54,7 +54,7 @@ export class ExecutionDispatcher {
         return [[name, operatorTarget(dispatch, how)]]
       }),
     )
-    executions.onOver = (sessionId, executionId) => this.#withdraw(sessionId, executionId)
+    executions.onOver = (sessionId, executionId) => this.withdraw(sessionId, executionId)
   }
 
   targets(): Iterable<WebhookTarget> {
@@ -85,25 +85,21 @@ export class ExecutionDispatcher {
         origin: { kind: 'dispatch', tool: toolName },
         importance: 'last',
       })
-    return new PlannedOnce(delivery ? [delivery] : [], () => void this.#tellHost(told))
+    return new PlannedOnce(delivery ? [delivery] : [], () => this.#tellHost(told))
   }
 
-  /** A session was removed: no result of its executions finds it. */
-  forget(sessionId: string): void {
-    this.#withdraw(sessionId)
-  }
-
-  #withdraw(sessionId: string, executionId?: string): void {
+  /** No result of such an execution finds its session any more. @param executionId default: all of a session that was removed */
+  withdraw(sessionId: string, executionId?: string): void {
     for (const toolName of this.#targets.keys())
       this.#options.deliverer.withdraw(laneOf(sessionId, toolName), executionId)
   }
 
-  async #tellHost(told: ExecutionDispatch): Promise<void> {
+  #tellHost(told: ExecutionDispatch): void {
     const { onDispatch, logger } = this.#options
-    try {
-      await onDispatch?.(copyOf(told))
-    } catch (error) {
-      logger.error({ err: toError(error), executionId: told.executionId }, 'executions.onDispatch failed')
-    }
+    const { executionId } = told
+    caught(
+      async () => onDispatch?.(copyOf(told)),
+      (err) => logger.error({ err, executionId }, 'executions.onDispatch failed'),
+    )
   }
 }

@@ -153,7 +153,7 @@ export class GatewayLife {
           { err: toError(error) },
           'a parked session could not be moved to the journal; it is left where it is',
         )
-        void tellOnError(parking.onError, logger, toError(error), { phase: 'adopt' })
+        tellOnError(parking.onError, logger, toError(error), { phase: 'adopt' })
       })
   }
 

@@ -76,7 +76,7 @@ export class Removals {
     if (!table.remove(id)) return
     sleep.forget(id)
     executions.forget(id)
-    dispatcher.forget(id)
+    dispatcher.withdraw(id)
     telling.onRemoved(id)
     if (!listeners.has('session_removed')) return
     const tell = () => listeners.emit('session_removed', { sessionId: id })

@@ -43,7 +43,7 @@ export interface SessionWorld {
     /** An execution was deferred; whoever does its work is to be told once that is durable. Must not throw. */
     plan(sessionId: string, execution: DeferredExecution): PlannedOnce
     /** A session was removed: nobody is to begin with its work. */
-    forget(sessionId: string): void
+    withdraw(sessionId: string): void
   }
   readonly executions: Executions
   readonly keeping: Keeping

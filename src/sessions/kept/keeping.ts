@@ -1,6 +1,7 @@
 import type { SessionClosedReason } from '../../../schemas/events.js'
 import { hasCode, toError } from '../../errors.js'
 import type { KeptKey } from '../../idempotency/store.js'
+import { caught } from '../../lib/caught.js'
 import type { Clock } from '../../lib/clock.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
 import type { Logger } from '../../lib/logger.js'
@@ -36,18 +37,16 @@ export type ParkingPhase = 'park' | 'wake' | 'adopt' | 'store'
 type ParkingContext = { sessionId?: string; phase: ParkingPhase }
 export type OnParkingError = (error: Error, context: ParkingContext) => unknown
 
-/** Never rejects: a host's callback that throws, or rejects later, is logged. */
-export async function tellOnError(
+/** A host's callback that throws, or rejects later, is logged. */
+export const tellOnError = (
   onError: OnParkingError | undefined,
   logger: Logger,
   ...told: Parameters<OnParkingError>
-): Promise<void> {
-  try {
-    await onError?.(...told)
-  } catch (thrown) {
-    logger.error({ err: toError(thrown) }, 'parking.onError failed')
-  }
-}
+): void =>
+  caught(
+    async () => onError?.(...told),
+    (err) => logger.error({ err }, 'parking.onError failed'),
+  )
 
 export interface ParkingOptions {
   store: SessionStore | undefined
@@ -233,7 +232,7 @@ export class Keeping implements JournalWriterParts {
 
   report(error: unknown, context: ParkingContext): void {
     this.#logger.error({ err: toError(error), ...context }, 'parking: something failed')
-    void tellOnError(this.#onError, this.#logger, toError(error), context)
+    tellOnError(this.#onError, this.#logger, toError(error), context)
   }
 
   #takeBack(write: () => Promise<void>): Promise<void> {
