@@ -3,7 +3,7 @@ import type { Client, JobInfo, JobStatus } from '../../client/index.js'
 import { Away } from '../terminal/away.js'
 import { Board, JOB_COLUMNS, onScreen } from '../terminal/board.js'
 import { type ConnectionOptions, connect } from '../terminal/connection.js'
-import { CommandFailure, EXIT, offered } from '../terminal/exit.js'
+import { CommandFailure, EXIT, offered, toEach } from '../terminal/exit.js'
 import { jobId } from '../terminal/find.js'
 import {
   count,
@@ -112,10 +112,10 @@ export async function show(prefix: string, options: Options): Promise<void> {
 
 export async function cancel(prefixes: string[], options: Options): Promise<void> {
   const gateway = connect(options)
-  for (const prefix of prefixes) {
+  await toEach(prefixes, async (prefix) => {
     const job = await withQueue(gateway.jobs.cancel(await jobId(gateway, prefix)))
     note(`${job.id} is ${job.status}.`)
-  }
+  })
 }
 
 /** Follows the queue: a live board on a terminal, a line an event elsewhere. Ends with Ctrl-C, or with the job that was named. */

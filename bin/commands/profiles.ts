@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { CreateProfileRequest, ProfileInfo, UpdateProfileRequest } from '../../client/index.js'
 import { type ConnectionOptions, connect } from '../terminal/connection.js'
-import { CommandFailure, EXIT, offered } from '../terminal/exit.js'
+import { CommandFailure, EXIT, offered, toEach } from '../terminal/exit.js'
 import { note, type OutputOptions, printList, printOne } from '../terminal/output.js'
 import { readStdin } from '../terminal/stdin.js'
 
@@ -90,10 +90,10 @@ export async function edit(name: string, options: Options & ProfileFlags): Promi
 
 export async function remove(names: string[], options: Options): Promise<void> {
   const gateway = connect(options)
-  for (const name of names) {
+  await toEach(names, async (name) => {
     await kept(gateway.profiles.remove(name))
     note(`Removed ${name}.`)
-  }
+  })
 }
 
 const kept = <T>(call: Promise<T>): Promise<T> =>

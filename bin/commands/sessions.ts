@@ -4,7 +4,7 @@ import type { SessionInfo, SessionStatus } from '../../client/index.js'
 import { isWithin } from '../../src/lib/paths-within-roots.js'
 import { type ConnectionOptions, connect, connectionOf } from '../terminal/connection.js'
 import { Conversation } from '../terminal/conversation.js'
-import { CommandFailure } from '../terminal/exit.js'
+import { CommandFailure, toEach } from '../terminal/exit.js'
 import { sessionId } from '../terminal/find.js'
 import { isInteractive } from '../terminal/keys.js'
 import {
@@ -117,10 +117,10 @@ export async function rename(prefix: string, words: string[], options: Options):
 
 export async function remove(prefixes: string[], options: Options): Promise<void> {
   const gateway = connect(options)
-  for (const prefix of prefixes) {
+  await toEach(prefixes, async (prefix) => {
     const { id } = await gateway.sessions.remove(await sessionId(gateway, prefix))
     note(`Removed ${id}.`)
-  }
+  })
 }
 
 export async function files(prefix: string, options: Options): Promise<void> {

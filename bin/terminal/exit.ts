@@ -46,10 +46,37 @@ export const guarded =
     } catch (error) {
       const command = args.find((arg) => arg instanceof Command)
       const { message, exitCode } = explain(error, command)
-      process.stderr.write(`session-gateway: ${safe(message)}\n`)
+      complain(message)
       process.exit(exitCode)
     }
   }
+
+const complain = (message: string): void => {
+  process.stderr.write(`session-gateway: ${safe(message)}\n`)
+}
+
+/**
+ * Does the same to several, one after the other: of one that it cannot be done to that is said, and the others have it done all the same. The
+ * exit code is that of the first failure.
+ */
+export async function toEach(names: readonly string[], act: (name: string) => Promise<void>): Promise<void> {
+  const said = new Set<string>()
+  let failed: number | undefined
+  for (const name of names)
+    try {
+      await act(name)
+    } catch (error) {
+      const { message, exitCode } = explain(error, undefined)
+      if (exitCode === EXIT.connection) throw error
+      const isUnnamed = names.length > 1 && error instanceof GatewayError && error.status !== 401
+      const told = isUnnamed && !message.includes(name) ? `${name}: ${message}` : message
+      // what is wrong with all of them is said once
+      if (!said.has(told)) complain(told)
+      said.add(told)
+      failed ??= exitCode
+    }
+  if (failed !== undefined) process.exit(failed)
+}
 
 /** What a gateway does not offer to anybody has no path there. @throws CommandFailure that says how it comes to be offered */
 export async function offered<T>(call: Promise<T>, otherwise: string): Promise<T> {

@@ -148,7 +148,10 @@ t.test('sessions are listed, shown, talked to, renamed, fetched from and removed
   t.match(log.stderr, /The session was closed/)
   const beyond = await run(['sessions', 'attach', short, '--from', '999999'])
   t.match(beyond.stderr, /^… from its beginning\n> Please/, 'where there is no such event nothing is lost')
-  t.match(await run(['sessions', 'rm', short]), { code: 0, stderr: `Removed ${id}.\n` })
+  const gone = await run(['sessions', 'rm', 'zz', short, 'zz'])
+  t.equal(gone.code, 1)
+  t.match(gone.stderr, /^session-gateway: There is no session whose id begins with zz.*\n/, 'said once')
+  t.equal(gone.stderr.split('\n').slice(1).join('\n'), `Removed ${id}.\n`, 'and the others go')
   t.same(await client.sessions.list().toArray(), [])
 })
 
@@ -299,7 +302,7 @@ t.test('profiles are created, shown, changed and removed', async (t) => {
   const both = await run(['profiles', 'edit', 'third', '--description', 'x', '--clear', 'engine', 'description'])
   t.match(both, { code: 2, stderr: /description is both given and taken out/ })
   t.equal((await run(['profiles', 'show', 'third'])).stdout, before, 'neither is passed over')
-  t.match(await run(['profiles', 'rm', 'second', 'third']), { code: 0 })
+  t.match(await run(['profiles', 'rm', 'second', 'none', 'third']), { code: 1, stderr: /second.*none.*third/s })
 })
 
 t.test('a flag changes what it names, and nothing beside it', async (t) => {
