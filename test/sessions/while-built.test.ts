@@ -179,3 +179,36 @@ for (const isJournaled of [true, false]) {
     t.same(settledOf(engine.last), ['e1', 'e2', 'e3'])
   })
 }
+
+t.test('what waits for its turn behind the start of an engine does not wait for that', async (t) => {
+  const storage = testStorage()
+  const { journal } = storage
+  let isBuilding = false
+  const engine = new ScriptedEngine(native)
+  const createEngineRunner: typeof engine.create = async (context) => {
+    isBuilding = context.restore !== undefined
+    if (isBuilding) await new Promise(() => {})
+    return engine.create(context)
+  }
+  const { registry, gateway, clock } = await buildGateway(t, { storage, script: native, createEngineRunner })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+  await until(() => engine.runners[0]?.sent.length === 1)
+  for (const one of ['e1', 'e2', 'e3'])
+    await engine.last.host.deferExecution({ executionId: one, toolName: 'elsewhere' })
+  engine.last.host.waitForExecutions()
+  await until(async () => (await registry.get(id))?.status === 'parked', 'a parked session')
+  const deposited = () => journal.deposits.flatMap((news) => (news.type === 'result' ? [news.executionId] : []))
+  journal.hold(1)
+  const submitted = [gateway.executions.submit('e1', ok), gateway.executions.submit('e2', ok)]
+  await until(() => deposited().length === 1)
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+  // behind the wake of the first, which waits for the second
+  submitted.push(gateway.executions.submit('e3', ok))
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+  t.same(deposited(), ['e1'])
+  journal.release()
+  await until(() => isBuilding, 'an engine that is being built')
+  await until(() => deposited().length === 3, 'all of them kept')
+  await clock.advance(5_000)
+  t.match(await Promise.all(submitted), [{ applied: true }, { applied: true }, { applied: true }])
+})

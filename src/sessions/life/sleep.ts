@@ -228,9 +228,9 @@ export class Sleep implements SessionSleep, ResultTaker {
     this.#starts.goOn(id, midTurn?.endedSoon)
   }
 
-  /** Runs `work` when nothing else is being done to the session. */
+  /** Runs `work` when nothing else is being done to the session, but for an engine that is being built for it. */
   inTurn<T>(id: string, work: () => Promise<T>): Promise<T> {
-    return this.#parts.mailbox.run(id, work)
+    return this.#waking.inTurn(id, work)
   }
 
   /** Whether something is being done to this session. */

@@ -59,6 +59,8 @@ export class Waking {
   /** Parked sessions that an engine is being built for, which may take minutes. */
   readonly #underWay = new Set<string>()
   readonly #beside = new KeyedLock()
+  /** By session, what waits in a mailbox and goes on beside it when an engine is built first; each begins once. */
+  readonly #waiting = new Map<string, Set<() => Promise<unknown>>>()
   #closed = false
 
   constructor(parts: SleepParts) {
@@ -89,8 +91,26 @@ export class Waking {
    * session is in memory then, and may go on with its engine, or without one, before it is done.
    */
   inTurn<T>(id: string, work: () => Promise<T>): Promise<T> {
-    const { mailbox } = this.#parts
-    return (this.#underWay.has(id) ? this.#beside : mailbox).run(id, work)
+    if (this.#underWay.has(id)) return this.#beside.run(id, work)
+    return new Promise((resolve) => {
+      let begun: Promise<T> | undefined
+      const begin = () => {
+        if (begun) return begun
+        begun = work()
+        resolve(begun)
+        this.#waitsNoMore(id, begin)
+        return begun
+      }
+      const waiting = this.#waiting.get(id) ?? new Set()
+      this.#waiting.set(id, waiting.add(begin))
+      this.#parts.mailbox.run(id, begin).catch(() => {})
+    })
+  }
+
+  #waitsNoMore(id: string, begin: () => Promise<unknown>): void {
+    const waiting = this.#waiting.get(id)
+    waiting?.delete(begin)
+    if (waiting?.size === 0) this.#waiting.delete(id)
   }
 
   /**
@@ -193,6 +213,7 @@ export class Waking {
   async #bringBackParked(session: Session, snapshot: RunnerSnapshot): Promise<void> {
     const { id } = session
     this.#underWay.add(id)
+    for (const begin of this.#waiting.get(id) ?? []) this.#beside.run(id, begin).catch(() => {})
     try {
       await this.bringBack(session, snapshot)
     } finally {
