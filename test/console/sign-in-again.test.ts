@@ -1,4 +1,4 @@
-import type { Locator, Page } from 'playwright-core'
+import type { Locator, Page, Route } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { deferred } from '../../src/lib/deferred.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
@@ -125,35 +125,43 @@ t.test('a sign-in whose end a screen meets before the feed does is gone on from'
 
 t.test('what an answer was refused for while nobody was in is not said to who is', { skip }, async (t) => {
   await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', approvalTimeoutMs: 0 }, as(ANN))
-  const request = { toolName: 'Bash', toolUseId: 't', input: { command: 'npm test' } }
-  const answered = engine.last.host.requestPermission(request)
+  const { host } = engine.last
+  const ask = (command: string) => host.requestPermission({ toolName: 'Bash', toolUseId: command, input: { command } })
+  const answered = ask('npm test')
   const { page } = await open(t, 'inbox')
-  // whoever can read the inbox is in: nobody can, from the answer to the new sign-in
-  const back = deferred()
-  let isOut = false
-  let passing = 0
-  await page.route('**/v1/inbox?*', async (route) => {
-    if (isOut) await back.promise
-    passing++
-    await route.fulfill({ response: await route.fetch() })
-    passing--
-  })
   await enter(page, ANN)
   await isLive(page)
-  await page.locator('.ask-head').click()
-  isOut = true
-  await until(() => passing === 0)
-  await page.route('**/v1/inbox/answers', (route) =>
-    route.fulfill({ status: 401, json: { code: 'SG_ERR_UNAUTHENTICATED', detail: 'Nobody.' } }),
-  )
+  const isInbox = (url: URL) => url.pathname.endsWith('/v1/inbox')
+  const nobody = (route: Route) =>
+    route.fulfill({ status: 401, json: { code: 'SG_ERR_UNAUTHENTICATED', detail: 'Nobody.' } })
+  const heads = page.locator('.ask-head')
+  await heads.click()
+  // one list was asked for before it ended, and comes after it
+  const asked = deferred()
+  const refused = deferred()
+  let lists = 0
+  await page.route(isInbox, async (route) => {
+    if (lists++ > 0) return nobody(route)
+    const response = await route.fetch()
+    asked.resolve()
+    await refused.promise
+    await route.fulfill({ response })
+  })
+  void ask('npm publish')
+  await asked.promise
+  await page.route('**/v1/inbox/answers', nobody)
   const allow = page.getByRole('button', { name: 'Allow', exact: true })
   await allow.click()
-  await page.getByText('Nobody.').waitFor()
+  const why = page.locator('.ask-refused').getByText('Nobody.')
+  await why.waitFor()
   await page.getByText('Your sign-in has ended.').waitFor()
+  refused.resolve()
+  await heads.nth(1).waitFor()
+  t.equal(await why.count(), 1)
   await page.unroute('**/v1/inbox/answers')
+  await page.unroute(isInbox)
   await enter(page, ANN)
-  back.resolve()
-  await page.getByText('Nobody.').waitFor({ state: 'detached' })
+  await why.waitFor({ state: 'detached' })
   await allow.click()
   t.match(await answered, { behavior: 'allow' })
 })

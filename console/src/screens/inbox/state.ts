@@ -27,7 +27,7 @@ import { newId } from '../../model/new-id.js'
 import { gatewayNow } from '../../state/clock.js'
 import { forgetDraft } from '../../state/drafts.js'
 import { feedBack, feedLink, waiting } from '../../state/feed.js'
-import { isUnauthorized } from '../../state/me.js'
+import { isUnauthorized, signedIn } from '../../state/me.js'
 import { Rereading } from '../../state/reread.js'
 
 export type Kind = 'all' | 'permission' | 'question'
@@ -150,7 +150,9 @@ export class InboxState {
     clearTimeout(this.#next)
     if (isLeftOut) this.#next = setTimeout(() => this.again(), LEFT_OUT_MS)
     const isAsked = (item: InboxItem) => !isLeftOut && (kind === 'all' || item.kind === kind)
-    this.#set(merged(this.#entries.value.map(letIn), items, isWhole, isAsked))
+    // a list that was asked for before the sign-in ended lets nobody in
+    const entries = signedIn.value === undefined ? this.#entries.value : this.#entries.value.map(letIn)
+    this.#set(merged(entries, items, isWhole, isAsked))
   }
 
   /** One, and on to the next that waits. */
