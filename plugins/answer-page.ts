@@ -3,7 +3,7 @@ import type { FastifyError, FastifyPluginAsync, FastifyReply, FastifyRequest } f
 import { GatewayError } from '../src/errors.js'
 import type { AnswerLinks } from '../src/notifications/answers/answer-links.js'
 import { ANSWER_PAGE_HEADERS, answerPage, messagePage, takenPage } from '../src/notifications/answers/page.js'
-import { toGatewayError } from './errors.js'
+import { sayWhenAgain, toGatewayError } from './errors.js'
 
 /** Of what a form may say. */
 const MAX_FORM_BYTES = 64 * 1024
@@ -79,8 +79,8 @@ function givenToken({ query }: FastifyRequest): string | undefined {
 
 function sendRefusal(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const refusal = toGatewayError(error, request)
-  const { statusCode, retryAfterS } = refusal
-  if (retryAfterS !== undefined) reply.header('retry-after', retryAfterS)
+  const { statusCode } = refusal
+  sayWhenAgain(refusal, reply)
   return reply
     .code(statusCode)
     .headers(ANSWER_PAGE_HEADERS)

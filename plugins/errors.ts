@@ -87,14 +87,18 @@ const ANSWER_HEADERS = ['location', 'link', 'content-disposition', 'idempotent-r
 export function problemIn(error: FastifyError, request: FastifyRequest, reply: FastifyReply): string {
   for (const name of ANSWER_HEADERS) reply.removeHeader(name)
   const refusal = toGatewayError(error, request)
-  const { statusCode, retryAfterS, allow } = refusal
-  // a host may have said it
-  if (retryAfterS !== undefined && !reply.hasHeader('retry-after')) reply.header('retry-after', retryAfterS)
+  const { statusCode, allow } = refusal
+  sayWhenAgain(refusal, reply)
   if (allow !== undefined) reply.header('allow', allow)
   for (const [name, value] of Object.entries(helpingHeaders(statusCode, request)))
     if (!reply.hasHeader(name)) reply.header(name, value)
   reply.code(statusCode).header('cache-control', 'no-store').type('application/problem+json; charset=utf-8')
   return JSON.stringify(problemOf(refusal, String(request.id)))
+}
+
+/** When it may be tried again, unless the host has said that. */
+export function sayWhenAgain({ retryAfterS }: GatewayError, reply: FastifyReply): void {
+  if (retryAfterS !== undefined && !reply.hasHeader('retry-after')) reply.header('retry-after', retryAfterS)
 }
 
 /** What Node refuses before there is a request. */

@@ -212,9 +212,12 @@ t.test("a limit of the host's own is a 429 with its own Retry-After", async (t) 
   const host = fastify()
   t.teardown(() => host.close())
   await host.register(rateLimit, { max: 1, timeWindow: 40_000 })
-  await host.register(gatewayPlugin, hostWorld().options)
+  const channel = { format: 'webhook', name: 'phone', url: 'https://phone.example' } as const
+  const notifications = { channels: [channel], publicUrl: 'https://gateway.example', answerLinks: true }
+  await host.register(gatewayPlugin, { ...hostWorld().options, notifications })
   t.equal((await host.inject('/v1/sessions')).statusCode, 200)
-  t.match(await host.inject('/v1/sessions'), { statusCode: 429, headers: { 'retry-after': '40' } })
+  for (const url of ['/v1/sessions', '/v1/answer?token=x'])
+    t.match(await host.inject(url), { statusCode: 429, headers: { 'retry-after': '40' } }, url)
 })
 
 t.test('over HTTP/2 a path that is a socket is refused, and the host lives on', async (t) => {
