@@ -166,6 +166,30 @@ t.test('what an answer was refused for while nobody was in is not said to who is
   t.match(await answered, { behavior: 'allow' })
 })
 
+t.test('nor in a transcript, where what was written is there again', { skip }, async (t) => {
+  const body = { cwd: SOME_CWD, profile: 'scripted', approvalTimeoutMs: 0 }
+  const { json } = await call('POST', '/sessions', body, as(ANN))
+  const answered = engine.last.host.requestPermission({ toolName: 'Bash', toolUseId: 't', input: { command: 'ls' } })
+  const { page } = await open(t, `sessions/${json.id}`)
+  await enter(page, ANN)
+  await isLive(page)
+  const asked = page.locator('.waited-for')
+  const write = asked.getByRole('button', { name: 'Deny…' })
+  await write.click()
+  await asked.getByLabel('Reason').fill('Not this')
+  await call('DELETE', `/console/sessions/${await idOf(page)}`, undefined, as(ANN))
+  await page.getByText('Your sign-in has ended.').waitFor()
+  const deny = asked.getByRole('button', { name: 'Deny', exact: true })
+  await deny.click()
+  const why = asked.getByText('Authentication is required.')
+  await why.waitFor()
+  await enter(page, ANN)
+  await why.waitFor({ state: 'detached' })
+  await write.click()
+  await deny.click()
+  t.match(await answered, { behavior: 'deny', message: 'Not this' })
+})
+
 t.test('who signs in again goes on where they were when it ended', { skip }, async (t) => {
   const body = { cwd: SOME_CWD, profile: 'scripted', title: 'Spoken to' }
   const { json } = await call('POST', '/sessions', body, as(ANN))
