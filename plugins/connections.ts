@@ -10,22 +10,19 @@ export const stays = (request: FastifyRequest): boolean =>
   isUpgrade(request) || (request.headers.accept?.includes('text/event-stream') ?? false)
 
 /**
- * What every request of a server meets first: what answers an upgrade as any request ends the connection that Node handed over for it,
- * and says so, since nobody else would; and who would stay finds room.
+ * What every request of a server meets first: what answers an upgrade as any request says that the connection ends, since nobody else
+ * would; and who would stay finds room.
  */
 export function watchConnections(fastify: FastifyInstance): void {
   const room = roomOf.get(fastify.server)
   fastify.addHook('onRequest', (request, reply, done) => {
-    endUpgrade(request, reply)
+    announceEnd(request, reply)
     done(room && stays(request) ? room.take(request.raw.socket) : undefined)
   })
 }
 
-export function endUpgrade(request: FastifyRequest, reply: FastifyReply): void {
-  if (!isUpgrade(request)) return
-  const { socket } = reply.raw
-  reply.header('connection', 'close')
-  reply.raw.once('finish', () => socket?.destroySoon())
+export function announceEnd(request: FastifyRequest, reply: FastifyReply): void {
+  if (isUpgrade(request)) reply.header('connection', 'close')
 }
 
 /** Of the descriptors that a process may have, what is left for files, agents and webhooks is not given to clients. */

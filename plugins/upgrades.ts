@@ -49,8 +49,9 @@ export class Upgrades {
   handOn(request: IncomingMessage, connection: Connection, head: Buffer, ask: () => void): void {
     const written = connection.bytesWritten
     this.#connections.set(connection, written)
-    if (!this.haveEnded && this.#take(request, connection, head)) return
-    ask()
+    if (this.haveEnded || !this.#take(request, connection, head)) ask()
+    // of what the router answers as any request nobody reads on, whichever hook has answered it
+    connection._httpMessage?.once('finish', () => connection.destroySoon())
     // the server would wait for it
     if (this.haveEnded && !connection._httpMessage && !isAnswered(connection, written)) {
       writeProblem(connection, new GatewayError('SG_ERR_SHUTTING_DOWN'))

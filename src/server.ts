@@ -1,7 +1,7 @@
 import type { Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
-import { endUpgrade, limitConnections } from '../plugins/connections.js'
+import { announceEnd, limitConnections } from '../plugins/connections.js'
 import { answerClientError, sendProblem } from '../plugins/errors.js'
 import { gatewayPlugin } from '../plugins/gateway.js'
 import { startWithServer } from '../plugins/own-start.js'
@@ -120,7 +120,7 @@ function appFor(gateway: Gateway, options: WorkerServerOptions): FastifyInstance
     routerOptions: { maxParamLength: MAX_ID_LENGTH },
     frameworkErrors: (error, request, reply) => {
       // an upgrade that is refused here meets no hook
-      endUpgrade(request, reply)
+      announceEnd(request, reply)
       void sendProblem(error, request, reply)
     },
   }) as unknown as FastifyInstance

@@ -79,6 +79,29 @@ for (const [what, before] of [
   })
 }
 
+// and not by the limit for an upgrade, after a minute
+t.test(
+  'a connection whose upgrade a hook of the host refuses before the gateway is asked ends with that',
+  { timeout: 40_000 },
+  async (t) => {
+    const { port } = await serveHost(t, async (host) => {
+      host.addHook('onRequest', async ({ headers }, reply) => {
+        if (headers.upgrade) await reply.code(403).send('no sockets')
+      })
+    })
+    for (const path of ['/v1/sessions/x/ws', '/nowhere']) {
+      const connection = connect(port, '127.0.0.1')
+      connection.write(`GET ${path} HTTP/1.1\r\n${HEADERS}\r\n`)
+      let text: string | undefined
+      void readToEnd(connection).then((read) => {
+        text = read
+      })
+      await until(() => text !== undefined, `the end of ${path}`)
+      t.match(text, /^HTTP\/1\.1 403 .*no sockets$/s)
+    }
+  },
+)
+
 t.test('who offers h2c may be answered as late as anybody', async (t) => {
   const { port } = await serveHost(t, async (host) => {
     host.get('/limit', async ({ raw }) => ({ ms: raw.socket.timeout ?? 0 }))
