@@ -1,16 +1,14 @@
 import type { MessageBlock, OtherBlock } from '../../../schemas/events.js'
 import { toError } from '../../errors.js'
 import { untilAborted } from '../../lib/aborted.js'
-import { cutAt } from '../../lib/cut-at.js'
 import { deferred } from '../../lib/deferred.js'
 import type { Hold } from '../../lib/hold.js'
 import { newId } from '../../lib/new-id.js'
 import type { ExecutionResult, RunnerEvent, RunnerHost } from '../runner.js'
+import { capped } from './capped-result.js'
 import type { ProviderSession } from './runner.js'
 import type { CallState } from './state.js'
 import { failure, type ProviderTool, type RunTool, type ToolResult } from './tool.js'
-
-const MAX_RESULT_CHARACTERS = 200_000
 
 export interface CallsContext extends Pick<ProviderSession, 'state' | 'tools' | 'clock'> {
   readonly host: RunnerHost
@@ -174,28 +172,6 @@ const imageBlock = ({ mediaType, data }: { mediaType: string; data: string }) =>
   type: 'image',
   source: { type: 'base64', media_type: mediaType, data },
 })
-
-/** Images stay as they are, whatever stands beside them. */
-function capped(result: ToolResult): ToolResult {
-  const { content } = result
-  let room = MAX_RESULT_CHARACTERS
-  const cut = (text: string): string => {
-    if (text.length <= room) {
-      room -= text.length
-      return text
-    }
-    const kept = cutAt(text, room)
-    room = 0
-    return `${kept}\n[${text.length - kept.length} more characters were left out]`
-  }
-  return {
-    ...result,
-    content:
-      typeof content === 'string'
-        ? cut(content)
-        : content.map((part) => (part.type === 'text' ? { ...part, text: cut(part.text) } : part)),
-  }
-}
 
 function executionOutput(result: ExecutionResult): ToolResult {
   if (result.status === 'ok') {

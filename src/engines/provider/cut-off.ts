@@ -2,6 +2,7 @@ import type { Message, MessageBlock } from '../../../schemas/events.js'
 import { isRecord } from '../../lib/json-value.js'
 import { wellFormedJson } from '../../lib/well-formed.js'
 import type { CutOffTurn } from '../runner.js'
+import { capped } from './capped-result.js'
 import { callIdAsShown, isBlank, keptAnswer, withoutThinking } from './kept-answer.js'
 import { type ModelMessage, type ModelToolCall, partialMessage, toolMessage, userMessage } from './model-call.js'
 import type { ModelSource } from './models.js'
@@ -94,7 +95,8 @@ function resultsIn({ role, content }: Message): [string, ToolResult][] {
   return content.flatMap((block): [string, ToolResult][] => {
     if (block.type !== 'tool_result' || !('tool_use_id' in block)) return []
     const { tool_use_id: id, content: given, is_error: isError } = block
-    const result = { content: Array.isArray(given) ? given.map(partOf) : textOf(given) }
+    // one that came, and that no engine lived to tell, is whole
+    const result = capped({ content: Array.isArray(given) ? given.map(partOf) : textOf(given) })
     return [[String(id), isError === true ? { ...result, isError } : result]]
   })
 }

@@ -17,6 +17,9 @@ const result = (id: string, content: unknown, rest: object = {}): Message => ({
 const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } }
 
 const LOST = 'The files of the session are as they were before the turn'
+const FILES_LOST =
+  '(This turn was cut off: the process that ran it ended. The files of the session are as they were before the turn; what it wrote to them is lost.)'
+const CUT = `${'x'.repeat(200_000)}\n[100000 more characters were left out]`
 const asked = (content: string | RegExp) => ({ role: 'user', content })
 const shownCall = (toolCallId: string, rest: object = {}) => ({ type: 'tool-call', toolCallId, ...rest })
 const output = (toolCallId: string, value: unknown, type = 'text') => ({
@@ -42,6 +45,22 @@ const ROWS: Row[] = [
     what: 'an answer that broke off',
     turns: [{ prompt: 'go', messages: [said(thinking('hm'), text('I be'), text('gin'))] }],
     shown: [asked('go'), { role: 'assistant', content: 'I begin' }],
+  },
+  {
+    what: 'of a result that came, and was not told, as much as of any other',
+    turns: [
+      {
+        prompt: 'go',
+        messages: [said(call('a')), result('a', 'x'.repeat(300_000)), said(call('b')), result('b', CUT)],
+      },
+    ],
+    shown: [
+      asked('go'),
+      { role: 'assistant', content: [shownCall('a')] },
+      { role: 'tool', content: [output('a', CUT)] },
+      { role: 'assistant', content: [shownCall('b')] },
+      { role: 'tool', content: [output('b', `${CUT}\n\n${FILES_LOST}`)] },
+    ],
   },
   {
     what: 'results right after their calls, in the order of these, whenever they came',
