@@ -127,7 +127,7 @@ export class SignIns {
       else this.#know(kept)
     })
     const others = this.#of(owner)
-    for (const oldest of others.slice(0, Math.max(0, others.length - MAX_OF_ONE))) this.#drop(oldest)
+    for (const oldest of others.slice(0, Math.max(0, others.length - MAX_OF_ONE))) this.lapse(oldest.id)
     return { secret, signIn: this.#infoOf(kept), maxAgeMs: sessionMaxAgeMs }
   }
 
@@ -209,7 +209,7 @@ export class SignIns {
     if (kept) this.#drop(kept)
   }
 
-  /** Its token is not let in any more, nor is its browser told anything: a crash before that leaves it, and it lapses with its next use. */
+  /** Nobody is let in with it any more, nor is its browser told anything: a crash before that leaves it, until it lapses again. */
   lapse(id: string): void {
     const kept = this.#byId.get(id)
     if (!kept) return

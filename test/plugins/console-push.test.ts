@@ -144,3 +144,28 @@ t.test('a browser whose sign-in has ended by itself can be told nothing more, al
   t.match(await list(), [{ current: true }])
   t.equal((await list()).length, 1)
 })
+
+t.test(
+  'a browser that is signed out for another one of its caller, who has too many, is told nothing more',
+  async (t) => {
+    const clock = new VirtualClock()
+    const { phone, storage, subscribed, options, worker } = await told(t, { authenticate: isToken, clock })
+    const signIns = storage.signIns!
+    const [kept] = await signIns.list()
+    for (let other = 1; other < 50; other++)
+      await signIns.save({
+        ...kept!,
+        id: `other-${other}`,
+        secretHash: `hash-${other}`,
+        lastSeenAt: kept!.lastSeenAt + 1,
+      })
+    await worker.close()
+    await clock.advance(1_000)
+    const next = await buildConsole(t, { ...options, storage, clock })
+    t.equal(await subscribed(), 1)
+    await next.signIn('a-token')
+    t.match(await next.as(phone.cookie)('GET', '/sessions'), { status: 401 })
+    for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate)
+    t.equal(await subscribed(), 0)
+  },
+)
