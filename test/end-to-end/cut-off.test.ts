@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { providerEngine } from '../../src/engines/provider/index.js'
+import { UNLIMITED } from '../../src/principal.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { compiledPackage } from '../fixtures/compiled.js'
 import { reach, runDaemon } from '../fixtures/daemon-process.js'
@@ -160,4 +161,32 @@ t.test('a call that nobody had allowed is shown as one that did not run', async 
     { role: 'tool', tool_call_id: 'w2', content: /It did not run/ },
     { role: 'user', content: 'and now?' },
   ])
+})
+
+t.test('the agent goes on with a file that it had delivered in the turn, and that is written down once', async (t) => {
+  const model = await startModelEndpoint(t)
+  const provider = { id: 'openai-compatible', baseUrl: model.url, model: 'scripted' }
+  const { registry, eventsOf, again } = await buildJournaled(t, {
+    createEngineRunner: providerEngine(),
+    profiles: [{ name: 'assistant', engine: 'provider', provider }],
+  })
+  const { id } = await registry.create({ cwd: SOME_CWD, permissionMode: 'bypassPermissions' })
+  const deliver = { tool: 'deliver_file', id: 'd', input: { path: 'a.txt' } }
+  await registry.send(id, {
+    type: 'user_message',
+    text: script({ tools: [write] }, { tools: [deliver] }, { text: 'I', hang: true }),
+  })
+  await until(async () => (await eventsOf(id)).some(({ type }) => type === 'file_delivered'))
+  const listed = (await registry.open(id, UNLIMITED)).files?.list()
+  await registry.durable(id)
+
+  const next = await again()
+  const read = { tool: 'fs_read', id: 'r', input: { path: 'a.txt' } }
+  await next.registry.send(id, { type: 'user_message', text: script({ tools: [read] }, { text: 'as it was' }) })
+  await until(() => next.registry.here(id)?.status === 'idle')
+  const { body } = model.requests.at(-1)!
+  t.match(body.messages.at(-1), { role: 'tool', tool_call_id: 'r', content: /x/ })
+  const session = await next.registry.open(id, UNLIMITED)
+  t.same(session.files?.list(), listed)
+  t.equal(session.delivered, undefined, 'a snapshot has it')
 })

@@ -11,7 +11,7 @@ import { failure, type ToolContentPart, type ToolResult } from './tool.js'
 
 /** Said behind the last result: only tools write files. */
 const FILES_LOST =
-  '(This turn was cut off: the process that ran it ended. The files of the session are as they were before the turn; what it wrote to them is lost.)'
+  '(This turn was cut off: the process that ran it ended. The files of the session are as they were before the turn, some that it delivered aside; what else it wrote to them is lost.)'
 
 const NOT_RUN = failure('The session stopped before this was allowed. It did not run.')
 

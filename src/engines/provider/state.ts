@@ -92,5 +92,6 @@ export function fromSnapshot(snapshot: RunnerSnapshot): {
     call.phase = 'done'
     call.result = MAY_HAVE_RUN
   }
-  return { state, files: snapshot.files ?? {}, modifiedAt: filesModifiedAt }
+  // with what was delivered after it was made
+  return { state, files: snapshot.files ?? {}, modifiedAt: { ...filesModifiedAt, ...snapshot.filesModifiedAt } }
 }

@@ -1,4 +1,4 @@
-import type { SessionFiles } from '../../engines/runner.js'
+import type { RunnerSnapshot, SessionFiles } from '../../engines/runner.js'
 import { tried } from '../../lib/tried.js'
 
 /** A file that was handed over in a turn whose files no snapshot has yet: whoever was told of it finds it after a crash, too. */
@@ -8,6 +8,8 @@ export interface DeliveredFile {
   contents: string
   modifiedAt: number
 }
+
+type SnapshotFiles = Pick<RunnerSnapshot, 'files' | 'filesModifiedAt'>
 
 /** So much of them is kept, in bytes: with each change of the session they are written again. What is larger ends with its process. */
 const MOST_BYTES = 256 * 1024
@@ -31,13 +33,26 @@ export function withDelivered(
 
 /** Without those that a snapshot has. */
 export function notIn(
-  { files = {}, filesModifiedAt = {} }: { files?: Record<string, string>; filesModifiedAt?: Record<string, number> },
+  { files = {}, filesModifiedAt = {} }: SnapshotFiles,
   delivered: readonly DeliveredFile[] | undefined,
 ): readonly DeliveredFile[] | undefined {
   const isIn = ({ path, modifiedAt }: DeliveredFile) =>
     Object.hasOwn(files, path) && !(Number(filesModifiedAt[path]) < modifiedAt)
   const left = delivered?.filter((file) => !isIn(file))
   return left?.length ? left : undefined
+}
+
+/** A snapshot that has them, too: the next engine goes on with what people were given. */
+export function snapshotWith<S extends SnapshotFiles>(snapshot: S, delivered: readonly DeliveredFile[] | undefined): S {
+  const missing = notIn(snapshot, delivered)
+  if (!missing) return snapshot
+  const contents = missing.map((file) => [file.path, file.contents])
+  const times = missing.map((file) => [file.path, file.modifiedAt])
+  return {
+    ...snapshot,
+    files: { ...snapshot.files, ...Object.fromEntries(contents) },
+    filesModifiedAt: { ...snapshot.filesModifiedAt, ...Object.fromEntries(times) },
+  }
 }
 
 /** What an engine, or its snapshot, has, and of what was delivered what is newer. */

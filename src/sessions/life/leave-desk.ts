@@ -31,8 +31,7 @@ export class LeaveDesk {
     try {
       const snapshot = this.#snapshotBetweenTurns(link)
       session.chosen = inSnapshot(session.chosen)
-      if (snapshot) session.delivered = notIn(snapshot, session.delivered)
-      writer.keep(snapshot)
+      this.#keep(snapshot)
     } catch (error) {
       writer.keep(undefined)
       world.logger.error({ sessionId: id, err: toError(error) }, 'the engine gave no snapshot')
@@ -86,8 +85,15 @@ export class LeaveDesk {
     const write = session.writer ? undefined : asleep(session, snapshot, since, true)
     session.midTurn = midTurnAt(session, since)
     session.chosen = inSnapshot(session.chosen)
-    session.writer?.keep(snapshot)
+    this.#keep(snapshot)
     return write
+  }
+
+  #keep(snapshot: KeptSnapshot | undefined): void {
+    const session = this.#session
+    if (!session.writer) return
+    if (snapshot) session.delivered = notIn(snapshot, session.delivered)
+    session.writer.keep(snapshot)
   }
 
   /** Tells the queue, once, that it waits. */
@@ -107,7 +113,7 @@ export class LeaveDesk {
     const session = this.#session
     const link = session.link!
     const snapshot = parks ? link.snapshotInTurn() : this.#snapshotBetweenTurns(link)
-    if (!parks) session.writer?.keep(snapshot)
+    if (!parks) this.#keep(snapshot)
     session.become({ is: 'leaving', snapshot, parks })
     if (parks) session.permissions.suspend()
     else this.#turns.giveUpWaits(ENGINE_GONE)
@@ -132,7 +138,7 @@ export class LeaveDesk {
     }
     session.midTurn = midTurnAt(session, since)
     session.become({ is: 'asleep', parkedSince: since })
-    session.writer?.keep(snapshot)
+    this.#keep(snapshot)
     session.showStatus(since)
   }
 

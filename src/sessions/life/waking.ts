@@ -8,6 +8,7 @@ import type { Logger } from '../../lib/logger.js'
 import type { Patience } from '../../lib/patience.js'
 import { within } from '../../lib/within.js'
 import type { Admission } from '../admission.js'
+import { snapshotWith } from '../kept/delivered.js'
 import type { JournaledWhole, KeptSnapshot } from '../kept/journal.js'
 import type { Keeping } from '../kept/keeping.js'
 import { asleep } from '../kept/mid-turn.js'
@@ -267,7 +268,7 @@ export class Waking {
     try {
       const building = admission.readmit(withChoice(session), info.name, generation).then(async (admitted) => {
         const cutOff = await cutOffTurns(session, snapshot)
-        const restore = snapshot && restoreOf(snapshot)
+        const restore = snapshot && snapshotWith(restoreOf(snapshot), session.delivered)
         const runner = await admission.buildRunner(admitted, session.id, session.bridge, restore, cutOff)
         return { config: admitted.config, runner, isAhead: cutOff.length > 0 }
       })

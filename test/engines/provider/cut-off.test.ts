@@ -18,7 +18,7 @@ const image = { type: 'image', source: { type: 'base64', media_type: 'image/png'
 
 const LOST = 'The files of the session are as they were before the turn'
 const FILES_LOST =
-  '(This turn was cut off: the process that ran it ended. The files of the session are as they were before the turn; what it wrote to them is lost.)'
+  '(This turn was cut off: the process that ran it ended. The files of the session are as they were before the turn, some that it delivered aside; what else it wrote to them is lost.)'
 const CUT = `${'x'.repeat(200_000)}\n[100000 more characters were left out]`
 const asked = (content: string | RegExp) => ({ role: 'user', content })
 const shownCall = (toolCallId: string, rest: object = {}) => ({ type: 'tool-call', toolCallId, ...rest })
