@@ -2,17 +2,9 @@ import t from 'tap'
 import type { Authenticate } from '../../src/options.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { buildConsole, TOKENS } from '../fixtures/console.js'
-import {
-  buildConsole as build,
-  closeBrowserAfter,
-  goTo,
-  openConsole,
-  skipWithoutChromium,
-} from '../fixtures/console-browser.js'
+import { goTo, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = skipWithoutChromium
-closeBrowserAfter(t)
-if (!skip) build()
+const skip = withBrowser(t)
 
 const { origin } = await buildConsole(t, { script: {} })
 

@@ -2,11 +2,9 @@ import type { Page, Route } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { createMemoryProfileStore } from '../../src/storage/memory/profile-store.js'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
-import { buildConsole, closeBrowserAfter, openConsole, skipWithoutChromium } from '../fixtures/console-browser.js'
+import { openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-closeBrowserAfter(t)
-const skip = skipWithoutChromium
-if (!skip) buildConsole()
+const skip = withBrowser(t)
 
 const { url, call } = await buildServer(t, {
   console: true,

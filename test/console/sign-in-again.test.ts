@@ -3,19 +3,10 @@ import t, { type Test } from 'tap'
 import { deferred } from '../../src/lib/deferred.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { buildConsole } from '../fixtures/console.js'
-import {
-  buildConsole as build,
-  closeBrowserAfter,
-  goTo,
-  isLive,
-  openConsole,
-  skipWithoutChromium,
-} from '../fixtures/console-browser.js'
+import { goTo, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 import { cuttingProxy } from '../fixtures/cutting-proxy.js'
 
-const skip = skipWithoutChromium
-closeBrowserAfter(t)
-if (!skip) build()
+const skip = withBrowser(t)
 
 const ANN = 'token-of-ann'
 const { origin, port, call, engine } = await buildConsole(t, { script: {} })

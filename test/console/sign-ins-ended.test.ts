@@ -1,16 +1,8 @@
 import t from 'tap'
 import { buildConsole } from '../fixtures/console.js'
-import {
-  buildConsole as build,
-  closeBrowserAfter,
-  isLive,
-  openConsole,
-  skipWithoutChromium,
-} from '../fixtures/console-browser.js'
+import { isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = skipWithoutChromium
-closeBrowserAfter(t)
-if (!skip) build()
+const skip = withBrowser(t)
 
 const TOKEN = 'token-of-ann'
 
