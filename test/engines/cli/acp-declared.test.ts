@@ -7,6 +7,7 @@ import type { CreateSessionRequest } from '../../../schemas/sessions.js'
 import { type AgentDeclaration, agentTable, cliEngine } from '../../../src/engines/cli/index.js'
 import type { HostedTools } from '../../../src/engines/hosted-tools.js'
 import { ProfileCatalog } from '../../../src/profiles/catalog.js'
+import { catalogOptions } from '../../fixtures/profiles.js'
 import { ScriptedHost } from '../../fixtures/scripted-host.js'
 
 const AGENT = fileURLToPath(new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url))
@@ -91,7 +92,7 @@ t.test('of a declared agent nobody knows that it asks: that is said, and dontAsk
   const warned: object[] = []
   const logger = { ...silent, warn: (about: object) => void warned.push(about) }
   const agents = [mine, { ...mine, name: 'known', modes: { default: 'ask' } }, { name: 'gemini', command: 'g' }]
-  new ProfileCatalog({ agents, profiles: [], logger } as never)
+  new ProfileCatalog(catalogOptions({ agents, logger }))
   t.strictSame(warned, [{ agent: 'mine' }])
 })
 const silent = { trace() {}, debug() {}, info() {}, warn() {}, error() {}, fatal() {} }
