@@ -210,7 +210,7 @@ export class Session extends SessionState {
     let ended: Promise<void> | undefined
     const end = () => {
       // not the turn of a message that waited for this one
-      if (!inTurn || this.turnsBegun === turnsBegun) ended ??= this.turnDesk.interrupt(undefined, { next: !inTurn })
+      if (!inTurn || this.turnsBegun === turnsBegun) ended ??= this.#endTurn({ next: !inTurn })
       ended?.catch(() => {})
     }
     this.#onAllSettled = end
@@ -224,7 +224,13 @@ export class Session extends SessionState {
     if (busy || !coming) return
     // it came after a message that is still being written down, and means the turn of that one
     await coming
-    await this.turnDesk.interrupt(undefined, { next: true })
+    await this.#endTurn({ next: true })
+  }
+
+  /** Of one that is parked meanwhile, as the process ends, nothing more is told before that is kept. */
+  #endTurn(which: { next: boolean }): Promise<void> {
+    const isAsleep = this.frozen || this.parked
+    return isAsleep ? this.world.sleep.interrupt(this) : this.turnDesk.interrupt(undefined, which)
   }
 
   /**
