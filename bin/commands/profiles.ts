@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { CreateProfileRequest, ProfileInfo, UpdateProfileRequest } from '../../client/index.js'
+import { isRecord } from '../../src/lib/json-value.js'
 import { type ConnectionOptions, connect } from '../terminal/connection.js'
 import { CommandFailure, EXIT, offered, toEach } from '../terminal/exit.js'
 import { note, type OutputOptions, printList, printOne } from '../terminal/output.js'
@@ -145,6 +146,6 @@ async function fileOf(path: string): Promise<Fields> {
   } catch (error) {
     throw new CommandFailure(`${name} cannot be read as JSON: ${(error as Error).message}`, EXIT.usage)
   }
-  if (typeof fields === 'object' && fields !== null && !Array.isArray(fields)) return fields as Fields
+  if (isRecord(fields)) return fields
   throw new CommandFailure(`${name} has no JSON object: a profile is one, as in { "description": "…" }.`, EXIT.usage)
 }
