@@ -135,7 +135,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
       const { files } = await registry.open(params.id, principal)
       if (!files) throw new GatewayError('SG_ERR_FILES_NOT_FOUND')
       const content = files.read(params['*'])
-      if (!content) throw new GatewayError('SG_ERR_FILE_NOT_FOUND', { detail: NO_FILE })
+      if (!content) throw new GatewayError('SG_ERR_FILE_NOT_FOUND')
       return reply
         .headers(FILE_HEADERS)
         .header('content-disposition', attachmentName(params['*']))
@@ -144,10 +144,6 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ gateway: Gateway }> = as
     },
   )
 }
-
-/** Who was told of one that was delivered just before its process died finds out what became of it. */
-const NO_FILE =
-  'There is no such file in this session. What a turn has written is lost with a process that dies before its end.'
 
 /** The file's own name, without what a header cannot carry and without marks that turn its reading direction around. */
 const attachmentName = (path: string): string =>

@@ -50,7 +50,11 @@ const CATALOGUE = {
   SG_ERR_CWD_INVALID: [400, 'cwd must be the absolute path of an existing directory.'],
   SG_ERR_CWD_FORBIDDEN: [403, 'cwd lies outside the allowed roots.'],
   SG_ERR_FILES_NOT_FOUND: [404, 'This session has no virtual filesystem.'],
-  SG_ERR_FILE_NOT_FOUND: [404, 'There is no such file in this session.'],
+  SG_ERR_FILE_NOT_FOUND: [
+    404,
+    // who was told of one that was delivered just before its process died finds out what became of it
+    'There is no such file in this session. What a turn has written is lost with a process that dies before its end.',
+  ],
   SG_ERR_BYPASS_DISABLED: [403, 'permissionMode bypassPermissions is disabled on this gateway.'],
   SG_ERR_PERMISSION_MODE: [400, 'This engine does not have that permission mode.'],
   SG_ERR_CAPABILITY_NOT_GRANTED: [400, 'The profile does not grant that capability.'],
