@@ -58,9 +58,9 @@ export function App() {
       </button>
       <Navigation />
       <main id="main" tabIndex={-1}>
-        <ConnectionBar link={feedLink.value} />
         {now.state === 'out' && <SignIn hasExpired />}
         <CurrentScreen />
+        <ConnectionBar link={feedLink.value} />
       </main>
     </div>
   )

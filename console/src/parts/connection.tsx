@@ -33,7 +33,10 @@ export const ConnectionMark = ({ link }: { link: Link }) => (
   </p>
 )
 
-/** Says above the screen what is worth knowing: that we are away, or that we are back and whether something was missed. */
+/**
+ * Says what is worth knowing: that we are away, or that we are back and whether something was missed. Below what there is to press, which
+ * must not move under whoever presses it as the connection goes and comes.
+ */
 export function ConnectionBar({ link }: { link: Link }) {
   // that nobody is signed in is said where they sign in
   const isEnded = link.state === 'ended' && link.error !== undefined && !isUnauthorized(link.error)

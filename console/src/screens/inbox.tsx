@@ -57,16 +57,6 @@ export function screen() {
         </>
       }
     >
-      {isAway && entries.length > 0 && (
-        <p class="notice">
-          {says.stale}
-          {state.readAt.value !== undefined && (
-            <span class="quiet-text">
-              {says.asOf} <Time at={state.readAt.value} />
-            </span>
-          )}
-        </p>
-      )}
       {error !== undefined && !isAway && <Failure error={error} retry={() => state.again()} />}
       {state.readAt.value === undefined && error === undefined && <Loading />}
       {state.readAt.value !== undefined && entries.length === 0 && isLeftOut && <Loading />}
@@ -95,6 +85,16 @@ export function screen() {
               />
             ))}
           </ol>
+          {isAway && (
+            <p class="notice">
+              {says.stale}
+              {state.readAt.value !== undefined && (
+                <span class="quiet-text">
+                  {says.asOf} <Time at={state.readAt.value} />
+                </span>
+              )}
+            </p>
+          )}
           {state.isCut.value && <p class="quiet-text asks-end">{says.moreWait}</p>}
           {waits === 0 && !isLeftOut && <p class="quiet-text asks-end">{says.allAnswered}</p>}
           <KeyHints />

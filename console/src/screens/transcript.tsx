@@ -152,7 +152,6 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
         }}
         onBegin={state.toStart}
       />
-      <ConnectionBar link={state.link.value} />
       <WaitedFor state={state} />
       {isFinding.value && (
         <Find
@@ -206,6 +205,7 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
           </button>
         </div>
       )}
+      <ConnectionBar link={state.link.value} />
       <Composer state={state} isRemoved={isGone} onSent={() => void state.toEnd()} />
     </section>
   )
