@@ -89,9 +89,8 @@ export class Asks {
       note(asked)
       for (const text of [description, decisionReason]) if (text) note(pc.dim(`  ${oneLine(text, 200)}`))
       for (const line of inputLines(input)) note(pc.dim(`  ${line}`))
-      note(choice)
     }
-    const pressed = await this.#keys.oneOf(['y', 'n', 's'], signal, ask, () => note(`${asked}\n${choice}`))
+    const pressed = await this.#keys.oneOf(['y', 'n', 's'], signal, { ask, offer: () => note(choice) })
     note(pc.dim(pressed === 'y' ? '  allowed' : '  denied'))
     if (pressed === 'y') return 'allow'
     return { behavior: 'deny', message: 'The user said no.', ...(pressed === 's' && { interrupt: true }) }
@@ -109,27 +108,28 @@ export class Asks {
 
   async #choose({ question, options, multiSelect }: Question, signal: AbortSignal): Promise<string | undefined> {
     const offered = options.slice(0, 9)
-    const say = () => {
+    const ask = () => {
       note(`${pc.yellow('?')} ${pc.bold(safe(question))}`)
       for (const [index, { label, description }] of offered.entries())
         note(
           `  ${key(String(index + 1))} ${safe(label)}${description ? pc.dim(` — ${oneLine(description, 100)}`) : ''}`,
         )
+    }
+    const offer = () =>
       note(
         `  ${multiSelect ? `${key('enter')} take these  ` : ''}${key('o')} something else  ${key('n')} do not answer`,
       )
-    }
     const keys = [...offered.map((_, index) => String(index + 1)), 'o', 'n', ...(multiSelect ? ['enter'] : [])]
     const chosen = new Set<string>()
-    for (let isSaid = false; ; ) {
-      const pressed = await this.#keys.oneOf(keys, signal, isSaid ? () => {} : say, say)
-      isSaid = true
+    for (let isAsked = false; ; ) {
+      const pressed = await this.#keys.oneOf(keys, signal, { ask, offer, isAsked })
+      isAsked = true
       if (pressed === 'n') return undefined
       if (pressed === 'o') {
         const words = await otherAnswer(signal)
         if (words !== undefined) return words
         // whoever gives up what they write, also by Ctrl-C, has refused nothing
-        isSaid = false
+        isAsked = false
         continue
       }
       if (pressed === 'enter') {

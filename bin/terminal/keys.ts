@@ -6,6 +6,15 @@ interface Key {
   sequence?: string
 }
 
+interface Asking {
+  ask: () => void
+  offer: () => void
+  isAsked?: boolean
+}
+
+/** For how long nothing was pressed before a key answers. */
+const QUIET_MS = 500
+
 /** Whether somebody is there to be asked. */
 export const isInteractive = (): boolean => Boolean(process.stdin.isTTY && process.stderr.isTTY)
 
@@ -24,40 +33,58 @@ export class Keys {
   }
 
   /**
-   * Waits for one of these keys.
-   * @param onReady called once a key is an answer, so that nobody presses one too early
-   * @param onContinued called when the job goes on that was stopped meanwhile: the shell has written below the question
+   * Waits for one of these keys. One that was pressed before the question, or in the middle of something else, answers nothing.
+   * @param ask says the question; again when the job goes on that was stopped meanwhile, as the shell has written below it
+   * @param offer says which keys there are, once one of them is an answer
+   * @param isAsked what is asked stands there already, with its keys
    */
-  async oneOf(
-    keys: readonly string[],
-    signal: AbortSignal,
-    onReady: () => void,
-    onContinued: () => void,
-  ): Promise<string> {
+  async oneOf(keys: readonly string[], signal: AbortSignal, { ask, offer, isAsked = false }: Asking): Promise<string> {
     emitKeypressEvents(process.stdin)
     process.stdin.setRawMode(true)
     process.stdin.resume()
     process.stdin.on('keypress', this.#onKeypress)
-    const goOn = () => {
-      // the shell has taken the mode back, and one that is taken for set is not set
-      process.stdin.setRawMode(false)
-      process.stdin.setRawMode(true)
-      onContinued()
-    }
-    process.on('SIGCONT', goOn)
+    let goOn = () => {}
     let onAbort = () => {}
+    let quiet: ReturnType<typeof setTimeout> | undefined
+    let presses = 0
     try {
       return await new Promise<string>((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason)
         onAbort = () => reject(signal.reason)
         signal.addEventListener('abort', onAbort)
-        this.#listener = (pressed) => {
+        const take = (pressed: string) => {
           const key = pressed.toLowerCase()
           if (keys.includes(key)) resolve(key)
         }
-        onReady()
+        const wait = () => {
+          const before = ++presses
+          clearTimeout(quiet)
+          const listen = () => {
+            if (presses !== before) return
+            this.#listener = take
+            offer()
+          }
+          // what was pressed meanwhile is read first, also where the machine has kept this process waiting
+          quiet = setTimeout(() => setImmediate(listen), QUIET_MS)
+        }
+        const begin = () => {
+          this.#listener = wait
+          ask()
+          wait()
+        }
+        goOn = () => {
+          // the shell has taken the mode back, and one that is taken for set is not set
+          process.stdin.setRawMode(false)
+          process.stdin.setRawMode(true)
+          begin()
+        }
+        process.on('SIGCONT', goOn)
+        if (isAsked) this.#listener = take
+        else begin()
       })
     } finally {
+      clearTimeout(quiet)
+      presses = -1
       this.#listener = undefined
       signal.removeEventListener('abort', onAbort)
       process.off('SIGCONT', goOn)

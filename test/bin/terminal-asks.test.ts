@@ -78,6 +78,16 @@ t.test('a denial ends with its own exit code', { skip }, async (t) => {
   t.equal(await screen.exited, 3)
 })
 
+t.test('what was typed before a question answers it not', { skip }, async (t) => {
+  const { terminal } = await world(t)
+  const screen = terminal(['run', 'Please write a report.'])
+  screen.press('y')
+  await screen.shows('[n] deny')
+  screen.press('n')
+  await screen.shows('The report stays undone')
+  t.equal(await screen.exited, 3)
+})
+
 t.test('questions are answered with one key', { skip }, async (t) => {
   const { terminal } = await world(t)
   const screen = terminal(['run', 'ask me a question'])
