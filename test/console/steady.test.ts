@@ -1,6 +1,6 @@
 import t from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import { goTo, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
+import { allAnswered, goTo, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 import { cuttingProxy } from '../fixtures/cutting-proxy.js'
 
 const skip = withBrowser(t)
@@ -36,4 +36,38 @@ t.test('what is about to be pressed stays where it is while the connection goes 
   for (const screen of ['inbox', 'transcript'])
     for (const when of ['away', 'back', 'live again'])
       t.strictSame(places[`${screen} ${when}`], places[`${screen} live`], `${screen}, ${when}`)
+})
+
+t.test('a press that is meant for one request answers no other that has come into its place', { skip }, async (t) => {
+  const { url, call, engine } = await buildServer(t, { console: true, script: {} })
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', approvalTimeoutMs: 0 })
+  const { host } = engine.last
+  const ask = (command: string) => host.requestPermission({ toolName: 'Bash', toolUseId: command, input: { command } })
+  const first = ask('npm test')
+  let isAnswered = false
+  const second = ask('npm publish').finally(() => {
+    isAnswered = true
+  })
+  const { page, context } = await openConsole(t, `${url}/v1/console/`, { at: `sessions/${json.id}` })
+  const allow = page.getByRole('button', { name: 'Allow', exact: true })
+  const { x, y, width, height } = (await allow.boundingBox())!
+  const press = () => page.mouse.click(x + width / 2, y + height / 2)
+  const asked = page.locator('.waited-for')
+  const animations = await context.newCDPSession(page)
+  await allow.click({ trial: true })
+  // so that no time passes between the two presses, however slow the machine is
+  await animations.send('Animation.enable')
+  await animations.send('Animation.setPlaybackRate', { playbackRate: 0 })
+  await press()
+  t.match(await first, { behavior: 'allow' })
+  await asked.getByText('npm publish').waitFor()
+  await allow.waitFor()
+  t.strictSame(await allow.boundingBox(), { x, y, width, height }, 'it stands where the other did')
+  await press()
+  await allAnswered(page)
+  await call('GET', `/sessions/${json.id}`)
+  if (!t.equal(isAnswered, false)) return
+  await animations.send('Animation.setPlaybackRate', { playbackRate: 1 })
+  await allow.click()
+  t.match(await second, { behavior: 'allow' })
 })

@@ -78,7 +78,7 @@ function Approval({ request, waits, onAnswer, onWriting }: ApprovalProps) {
     )
   if (!waits && doing.value === undefined) return null
   return (
-    <div class="form-row" ref={buttons}>
+    <div class="form-row unhurried" ref={buttons}>
       {waits && (
         <>
           <button type="button" class="primary" data-key="allow" onClick={() => onAnswer('allow')}>

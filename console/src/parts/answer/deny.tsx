@@ -78,7 +78,7 @@ export function Deny({
           />
         )}
       </Field>
-      <div class="form-row">
+      <div class="form-row unhurried">
         {waits && (
           <button type="submit" class="danger">
             {label}

@@ -70,7 +70,7 @@ export function Questions({
         ))}
         {!waits && isWriting && !denies.value && <Settled />}
         {waits && !denies.value && (
-          <div class="form-row" ref={buttons}>
+          <div class="form-row unhurried" ref={buttons}>
             <button type="submit" class="primary">
               {says.answer}
             </button>
