@@ -1,5 +1,7 @@
+import { execFile, execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { createClient } from '../../client/index.js'
 import { hashToken } from '../../src/daemon/tokens.js'
@@ -97,6 +99,11 @@ t.test(
     t.equal((await client.sessions.list().toArray()).length, before, 'no turn was begun whose last words would be lost')
     t.match(await run(['run', '--output-last-message', last, '--cwd', '/', 'x']), { code: 3 })
     t.equal(readFileSync(last, 'utf8'), 'In lines.\n', 'what the file had stays')
+    const pipe = join(work, 'pipe')
+    execFileSync('mkfifo', [pipe])
+    const reader = promisify(execFile)('cat', [pipe])
+    t.match(await run(['run', '--output-last-message', pipe, script({ text: 'To a pipe.' })]), { code: 0 })
+    t.equal((await reader).stdout, 'To a pipe.\n', 'whoever reads a pipe reads to its end once')
 
     const detached = await run(['run', '--detach', script({ text: 'Later.' })])
     t.match(detached, { code: 0, stdout: /^[0-9a-f-]{36}\n$/ })
