@@ -6,6 +6,7 @@ import { wellFormed } from '../../lib/well-formed.js'
 import { within } from '../../lib/within.js'
 import { interruptedResult } from '../asks/deferred-executions.js'
 import type { QueuedMessage } from '../kept/journal.js'
+import { newsOf } from '../kept/news.js'
 import { endInterrupted } from '../session-facts.js'
 import type { SessionState } from '../session-state.js'
 import type { RunnerLink } from './runner-link.js'
@@ -168,10 +169,27 @@ export class TurnDesk {
     const { link } = this.#session
     this.denyWaits(message)
     if (this.isUnbegun || (next && !this.#isReady && this.#begin())) await this.#endUnbegun()
-    else if (this.isAtWork || link?.isAtWork) {
-      link?.end()
+    else if (this.isAtWork || link?.isAtWork) await this.#interruptEngine(link)
+  }
+
+  /** A turn that was parked goes on once more when its process ends before it does: that engine is interrupted, too. */
+  async #interruptEngine(link: RunnerLink | undefined): Promise<void> {
+    const session = this.#session
+    const { world, id, writer, midTurn } = session
+    link?.end()
+    if (!midTurn || midTurn.interrupted || !session.inTurn) return link?.runner.interrupt()
+    midTurn.interrupted = true
+    session.touch()
+    try {
       await link?.runner.interrupt()
+    } catch (error) {
+      if (link && session.hears(link)) delete midTurn.interrupted
+      session.touch()
+      throw error
     }
+    if (session.midTurn !== midTurn || !session.inTurn) return
+    const kept = writer ? session.durable() : world.keeping.deposit(id, [newsOf({ type: 'interrupt' })])
+    await kept.catch(() => {})
   }
 
   /** Whoever is asked for the turn in progress need not answer any more. */
