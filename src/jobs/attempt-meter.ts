@@ -1,6 +1,7 @@
 import type { SessionEvent } from '../../schemas/events.js'
 import type { JobUsage } from '../../schemas/jobs.js'
 import type { SessionInfo, TokenUsage } from '../../schemas/sessions.js'
+import type { SessionEventTold } from '../sessions/registry-options.js'
 import type { AttemptNotes, StoredJob } from './job.js'
 import { patched } from './patch.js'
 
@@ -47,10 +48,15 @@ export class AttemptMeter {
     return tokensOf(this.usage)
   }
 
-  /** Tokens once `onEvent` was told of these events, too. */
-  tokensWith(events: readonly SessionEvent[]): number {
-    const calls = events.reduce((all, event) => sum(all, usedBy(event)), this.#calls)
-    return Math.max(this.tokens, tokensOf(calls))
+  /** What it will show once `onEvent` was told these, too. */
+  after(told: readonly SessionEventTold[]): AttemptMeter {
+    const meter = new AttemptMeter()
+    meter.#calls = this.#calls
+    meter.#turn = this.#turn
+    meter.#cost = this.#cost
+    meter.#numTurns = this.#numTurns
+    for (const { event, session } of told) meter.onEvent(event, session)
+    return meter
   }
 
   /** The usage of a job whose earlier attempts came to `before`. */

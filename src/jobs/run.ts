@@ -77,6 +77,8 @@ export class JobRun {
   #isHeld = false
   /** Whether its session has ended. */
   #isClosed = false
+  /** What the last call, or turn, that was counted came with; `onEvent` may have seen some of it by now. */
+  #counted: readonly SessionEventTold[] = []
   #killing: { error: string; grace: Timer } | undefined
 
   /** @param from the place of the session that it begins, or the session that it goes on with */
@@ -135,7 +137,8 @@ export class JobRun {
 
   /** What the attempt has come to at this moment. */
   get measured(): Pick<JobPatch, 'usage' | 'sdkSessionId'> {
-    const { usage, sdkSessionId } = this
+    const { sdkSessionId } = this
+    const usage = this.#meter.addedTo(this.record.info.usage)
     return sdkSessionId === undefined ? { usage } : { usage, sdkSessionId }
   }
 
@@ -144,17 +147,23 @@ export class JobRun {
     return patched(this.record.info, measured)
   }
 
-  /** Of the job, this attempt included. */
+  /** Of the job, if this attempt ends now. */
   get usage(): JobUsage {
-    return this.#meter.addedTo(this.record.info.usage)
+    return this.#spent.addedTo(this.record.info.usage)
   }
 
   get sdkSessionId(): string | undefined {
     return this.#sdkSessionId
   }
 
+  /** Of this attempt, if it ends now. */
   get tokens(): number {
-    return this.#meter.tokens
+    return this.#spent.tokens
+  }
+
+  /** What was used is used, however long the storage takes to write it. */
+  get #spent(): AttemptMeter {
+    return this.#meter.after(this.#unseen)
   }
 
   get notes(): AttemptNotes {
@@ -275,6 +284,7 @@ export class JobRun {
    */
   endAhead(untold: readonly SessionEventTold[]): boolean {
     const isRemoved = untold.at(-1)?.event.type === 'session_closed'
+    if (!this.ended) this.#counted = untold
     if (!isRemoved && (this.#state !== 'running' || this.#killing || untold.some(isTold))) return false
     for (const told of untold) this.onEvent(told)
     return this.ended
@@ -282,10 +292,15 @@ export class JobRun {
 
   /** Interrupts a turn that has used too much as soon as that is counted. @param untold what `onEvent` will be told once it is durable */
   onCallCounted(untold: readonly SessionEventTold[]): void {
-    if (this.limits.tokens === undefined || this.ended) return
-    // what `onEvent` has seen by now, or passes over, counts already
-    const events = untold.flatMap(({ event }) => (event.seq > this.#lastSeq ? [event] : []))
-    if (this.#meter.tokensWith(events) > this.limits.tokens) this.#kill(this.#tooManyTokens)
+    if (this.ended) return
+    this.#counted = untold
+    const { tokens } = this.limits
+    if (tokens !== undefined && this.tokens > tokens) this.#kill(this.#tooManyTokens)
+  }
+
+  /** What was counted and is not durable yet: what `onEvent` has seen by now, or passes over, counts already. */
+  get #unseen(): readonly SessionEventTold[] {
+    return this.#counted.filter(({ event }) => event.seq > this.#lastSeq)
   }
 
   /** Its session waits, and keeps its engine while somebody looks at it. */

@@ -46,10 +46,16 @@ async function halfUsed({ queue, sessions }: Pick<JobWorld, 'queue' | 'sessions'
   return { submitted, told: told.at(-1)! }
 }
 
-const later = (told: SessionEventTold, tokens: number): SessionEventTold => {
+const later = (told: SessionEventTold, tokens: number, by = 100): SessionEventTold => {
   const event = told.event as SessionEventOf<'assistant_message'> & { seq: number; ts: number }
   const usage = { ...NO_USAGE, outputTokens: tokens }
-  return { ...told, event: { ...event, seq: event.seq + 100, message: { ...event.message, usage } } }
+  return { ...told, event: { ...event, seq: event.seq + by, message: { ...event.message, usage } } }
+}
+
+const turnOver = (told: SessionEventTold, tokens: number): SessionEventTold => {
+  const usage = { ...NO_USAGE, outputTokens: tokens }
+  const result = { subtype: 'interrupted', isError: false, durationMs: 1, numTurns: 1, totalCostUsd: 0 } as const
+  return { ...told, event: { type: 'turn_completed', ...result, usage, seq: told.event.seq + 100, ts: told.event.ts } }
 }
 
 t.test('a call that counts already does not count again with those that are not durable yet', async (t) => {
@@ -62,6 +68,27 @@ t.test('a call that counts already does not count again with those that are not 
   queue.onCallCounted(told.sessionId, [told, later(told, 90)])
   t.equal(sessions.last.interrupts.length, 1)
 })
+
+t.test(
+  'what a run has used counts for the job and the day also when it is over before the storage has that',
+  async (t) => {
+    for (const last of ['a call', 'a turn', 'a cancel'] as const) {
+      const { queue, sessions, clock, job } = await jobWorld(t, { killGraceMs: 300 })
+      const { submitted, told } = await halfUsed({ queue, sessions })
+      queue.onCallCounted(told.sessionId, [told, later(told, last === 'a call' ? 90 : 30)])
+      if (last === 'a turn') {
+        queue.onCallCounted(told.sessionId, [told, later(told, 41)])
+        queue.onTurnOver(told.sessionId, [told, turnOver(told, 150)])
+      }
+      if (last === 'a cancel') await queue.cancel(submitted.id)
+      else await clock.advance(300)
+      await settle()
+      const tokens = last === 'a cancel' ? 90 : 150
+      t.match(await job(submitted), { status: last === 'a cancel' ? 'canceled' : 'queued', usage: { tokens } }, last)
+      t.equal((await queue.stats()).dailyTokensUsed, tokens, last)
+    }
+  },
+)
 
 t.test('nor does it after a restart, of a job that was parked meanwhile', async (t) => {
   const clock = new VirtualClock()
@@ -88,7 +115,7 @@ t.test('nor does it after a restart, of a job that was parked meanwhile', async 
 t.test('usage that is told with each call and once more at the end of the turn counts once', async (t) => {
   const { queue, sessions, job } = await jobWorld(t)
   const { told, submitted } = await halfUsed({ queue, sessions })
-  queue.onCallCounted(told.sessionId, [later(told, 40)])
+  queue.onCallCounted(told.sessionId, [later(told, 40, 1)])
   sessions.last.say('after', 40)
   sessions.last.complete({ tokens: 100 })
   await settle()
