@@ -6,6 +6,7 @@ import { Fact } from '../../parts/fact.js'
 import { Failure, Loading } from '../../parts/notice.js'
 import { Time } from '../../parts/time.js'
 import { Line } from '../../parts/untrusted.js'
+import { Rereading } from '../../state/reread.js'
 import { texts } from '../../texts.js'
 
 const says = texts.settings
@@ -36,18 +37,20 @@ export function Health() {
   const status = useSignal<Status | undefined>(undefined)
   const error = useSignal<unknown>(undefined)
   useEffect(() => {
-    const read = async (): Promise<void> => {
+    const reading = new Rereading(async (signal) => {
       try {
-        status.value = await request<Status>('GET', '/console/status')
+        status.value = await request<Status>('GET', '/console/status', { signal })
         error.value = undefined
       } catch (failure) {
-        error.value = failure
+        if (!signal.aborted) error.value = failure
       }
+    })
+    const unfollow = reading.followLooks()
+    const timer = setInterval(() => !document.hidden && reading.again(), EVERY_MS)
+    return () => {
+      clearInterval(timer)
+      unfollow()
     }
-    const look = (): void => void (!document.hidden && read())
-    void read()
-    const timer = setInterval(look, EVERY_MS)
-    return () => clearInterval(timer)
   }, [])
   const isLimited = error.value instanceof GatewayError && error.value.status === 403
   const now = status.value

@@ -7,6 +7,7 @@ import { Failure } from '../../parts/notice.js'
 import { exactly, Time } from '../../parts/time.js'
 import { Line } from '../../parts/untrusted.js'
 import { signOut } from '../../state/me.js'
+import { Rereading } from '../../state/reread.js'
 import { texts } from '../../texts.js'
 
 const says = texts.settings
@@ -31,36 +32,39 @@ function hadEnded(error: unknown): void {
 /** Where somebody is signed in, each to be ended. */
 export function SignIns() {
   const all = useSignal<readonly SignIn[]>([])
-  const error = useSignal<unknown>(undefined)
-  /** What failed last. */
-  const failed = useSignal<() => Promise<void>>(async () => {})
-  const attempt = async (what: () => Promise<unknown>, again = () => attempt(what)): Promise<void> => {
-    try {
-      await what()
-      error.value = undefined
-    } catch (failure) {
-      error.value = failure
-      failed.value = again
-    }
-  }
+  /** Why they could not be read. */
+  const unread = useSignal<unknown>(undefined)
+  /** The one that could not be ended, and why. */
+  const unended = useSignal<{ signIn: SignIn; error: unknown } | undefined>(undefined)
   /** How often they were read: an answer from before says nothing of what was ended since. */
   const reads = useRef(0)
-  const read = (): Promise<void> =>
-    attempt(async () => {
-      const mine = ++reads.current
+  const read = async (): Promise<void> => {
+    const mine = ++reads.current
+    try {
       const listed = await request<SignIn[]>('GET', '/console/sessions')
-      if (mine === reads.current) all.value = listed
-    })
-  useEffect(() => void read(), [])
-  const end = async (signIn: SignIn): Promise<void> => {
-    if (signIn.current) return attempt(signOut)
-    const path = `/console/sessions/${encodeURIComponent(signIn.id)}`
-    await attempt(
-      () => request('DELETE', path).catch(hadEnded),
-      () => end(signIn),
-    )
-    if (error.value === undefined) await read()
+      if (mine !== reads.current) return
+      all.value = listed
+      unread.value = undefined
+      // it has ended after all
+      if (!listed.some(({ id }) => id === unended.value?.signIn.id)) unended.value = undefined
+    } catch (failure) {
+      if (mine === reads.current) unread.value = failure
+    }
   }
+  useEffect(() => new Rereading(read).followLooks(), [])
+  const end = async (signIn: SignIn): Promise<void> => {
+    try {
+      if (signIn.current) await signOut()
+      else await request('DELETE', `/console/sessions/${encodeURIComponent(signIn.id)}`).catch(hadEnded)
+      unended.value = undefined
+    } catch (error) {
+      unended.value = { signIn, error }
+      return
+    }
+    if (!signIn.current) await read()
+  }
+  const again = (): void => void (unended.value ? end(unended.value.signIn) : read())
+  const error = unended.value?.error ?? unread.value
   const section = useRef<HTMLElement>(null)
   const isInside = section.current?.contains(document.activeElement) === true
   useLayoutEffect(() => {
@@ -71,7 +75,7 @@ export function SignIns() {
     <section ref={section}>
       <h2 tabIndex={-1}>{says.signIns}</h2>
       <p class="quiet-text">{says.signInsLead}</p>
-      {error.value !== undefined && <Failure error={error.value} retry={() => void failed.value()} />}
+      {error !== undefined && <Failure error={error} retry={again} />}
       <ul class="states">
         {all.value.map((signIn) => {
           const name = browserOf(signIn.userAgent ?? '') ?? says.unknownBrowser
