@@ -23,13 +23,11 @@ export function App() {
   useEffect(() => {
     if (who === undefined) return
     void startFeed()
-    const unfollow = followPresses()
     if (access.value.state === 'in' && access.value.me.features?.webPush) void renewPush()
-    return () => {
-      stopFeed()
-      unfollow()
-    }
+    return stopFeed
   }, [who])
+  // also while nobody is in, who then signs in there
+  useEffect(followPresses, [])
   // whoever is in may see other things since the gateway was started anew
   const isBack = feedLink.value.state === 'back'
   useEffect(() => {

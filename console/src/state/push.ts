@@ -74,6 +74,8 @@ export async function turnPushOn(events: readonly Told[]): Promise<void> {
     remember(KEPT, events.join())
   } catch (error) {
     await made.unsubscribe()
+    // somebody may have come back to the window meanwhile, which looks, too
+    await lookAtPush()
     throw error
   }
   await lookAtPush()

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { Failure } from '../../parts/notice.js'
 import { lookAtPush, pushState, TOLD, type Told, turnPushOff, turnPushOn } from '../../state/push.js'
+import { Rereading } from '../../state/reread.js'
 import { texts } from '../../texts.js'
 
 const says = texts.settings
@@ -9,7 +10,8 @@ const AT_FIRST: readonly Told[] = ['permission_requested', 'session_error']
 
 /** Whether this browser is told, and of what. */
 export function Push({ isOn }: { isOn: boolean }) {
-  useEffect(() => void (isOn && lookAtPush()), [isOn])
+  // another window changes it too, and so do the settings of the browser
+  useEffect(() => (isOn ? new Rereading(lookAtPush).followLooks() : undefined), [isOn])
   return (
     <section>
       <h2>{says.push}</h2>
