@@ -88,3 +88,46 @@ t.test(
     t.strictSame(complaints, [])
   },
 )
+
+t.test('a job that was opened while the queue was away is read once it is back', { skip }, async (t) => {
+  const root = realpathSync(t.testdir({}))
+  const { port, call } = await buildServer(t, { console: true, script: {}, queue: {}, allowedCwdRoots: [root] })
+  const submit = async (): Promise<string> =>
+    (await call('POST', '/jobs', { session: { cwd: root, prompt: 'Done', profile: 'scripted' } })).json.id
+  const id = await submit()
+  await call('DELETE', `/jobs/${id}`)
+  // as many as are read at once
+  for (let at = 0; at < 51; at++) await call('DELETE', `/jobs/${await submit()}`)
+  const proxy = await cuttingProxy(t)
+  proxy.target = port
+  const { page, complaints } = await openConsole(t, `${proxy.origin}/v1/console/`, { at: 'queue', loses: true })
+  await page.locator('.job-card').first().waitFor()
+  await isLive(page)
+  proxy.target = undefined
+  proxy.cut()
+  await page.locator('nav').getByText('Live', { exact: true }).waitFor({ state: 'detached' })
+  await goTo(page, `#/queue/${id}`)
+  await page.getByRole('button', { name: 'Try again' }).waitFor()
+  proxy.target = port
+  await page.locator('.job-head .job-canceled').waitFor()
+  t.equal(await page.getByRole('button', { name: 'Try again' }).count(), 0)
+  t.strictSame(complaints, [])
+})
+
+t.test('what could not be read of a job is read with the queue, once that was away', { skip }, async (t) => {
+  const root = realpathSync(t.testdir({}))
+  const { port, call } = await buildServer(t, { console: true, script: {}, queue: {}, allowedCwdRoots: [root] })
+  const { json } = await call('POST', '/jobs', { session: { cwd: root, prompt: 'Goes on', profile: 'scripted' } })
+  const proxy = await cuttingProxy(t)
+  proxy.target = port
+  const { page } = await openConsole(t, `${proxy.origin}/v1/console/`, { at: 'queue', loses: true })
+  await page.locator('.job-card').first().waitFor()
+  await isLive(page)
+  await page.route('**/deliveries*', (route) => route.abort())
+  await goTo(page, `#/queue/${json.id}`)
+  await page.getByRole('alert').waitFor()
+  await page.unrouteAll()
+  proxy.cut()
+  await page.locator('.timeline').waitFor()
+  await until(async () => (await page.getByRole('alert').count()) === 0, 'an end of the failure')
+})

@@ -50,6 +50,9 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
   if (known && versionOf(known) !== (read.value && versionOf(read.value))) news.current = versionOf(known)
   // the pages were read anew, as after an interruption, and it is on none of the first: nothing tells what was missed of it
   if (!known && read.value && !isOver(read.value)) news.current = `left out ${state.begun.value}`
+  // what could not be read is read again with the pages, as after an interruption
+  const failedAt = useRef(0)
+  if (error.value !== undefined && state.begun.value !== failedAt.current) news.current = `failed ${state.begun.value}`
   useEffect(() => {
     const aborter = new AbortController()
     const { signal } = aborter
@@ -64,6 +67,7 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
     error.value = undefined
     load().catch((failure) => {
       if (signal.aborted) return
+      failedAt.current = state.begun.peek()
       error.value = failure
     })
     return () => aborter.abort()
