@@ -47,7 +47,8 @@ export class AgentProcess {
   #hasExited = false
   #stderr = ''
   #stopping: Promise<void> | undefined
-  #unreadUntil: Promise<void> | undefined
+  /** Each keeps its standard output unread until it settles. */
+  readonly #unreadUntil = new Set<Promise<void>>()
   #isPaused = false
 
   constructor({ command, args, env, cwd }: SpawnRequest) {
@@ -98,13 +99,12 @@ export class AgentProcess {
 
   /** Reads no more of its standard output until then, so that its pipe fills and it waits. */
   leaveUnread(until: Promise<void>): void {
-    if (this.#unreadUntil === until) return
-    this.#unreadUntil = until
+    if (this.#unreadUntil.has(until)) return
+    this.#unreadUntil.add(until)
     this.child.stdout.pause()
     void Promise.race([until, this.exited]).then(() => {
-      if (this.#unreadUntil !== until) return
-      this.#unreadUntil = undefined
-      if (!this.#isPaused) this.child.stdout.resume()
+      this.#unreadUntil.delete(until)
+      if (this.#unreadUntil.size === 0 && !this.#isPaused) this.child.stdout.resume()
     })
   }
 
@@ -125,7 +125,7 @@ export class AgentProcess {
     void leash.resume(this.pid)
     if (this.#hasExited) return
     signalGroup(this.pid, 'SIGCONT')
-    if (!this.#unreadUntil) this.child.stdout.resume()
+    if (this.#unreadUntil.size === 0) this.child.stdout.resume()
   }
 
   /** What it last wrote to its standard error, at most 4 KiB, without what would colour a terminal. */

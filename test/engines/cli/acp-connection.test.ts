@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import t from 'tap'
 import { connectAcp } from '../../../src/engines/cli/acp/connection.js'
 import { AgentProcess } from '../../../src/engines/cli/process.js'
@@ -26,3 +27,26 @@ t.test('an agent that is read again as its connection breaks harms nobody', asyn
   await new Promise(setImmediate)
   t.ok(stdout.destroyed)
 })
+
+const SAID_ENOUGH = 32 * 1024 ** 2
+
+for (const [what, line] of [
+  ['what is no message', `DEBUG ${'x'.repeat(1000)}`],
+  [
+    'requests',
+    JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'terminal/create', params: { output: 'x'.repeat(1000) } }),
+  ],
+] as const)
+  t.test(`an agent that says ${what} without end, and reads nothing, is not read on`, async (t) => {
+    const agent = new AgentProcess({
+      ...{ command: '/bin/sh', args: ['-c', `exec yes '${line}'`], cwd: '/' },
+      env: { PATH: process.env.PATH },
+    })
+    t.teardown(() => agent.stop(0))
+    const connection = connectAcp(agent, { onPermission: () => Promise.reject(), onUpdate: () => {} })
+    const stdout = agent.child.stdout as Socket
+    while (!stdout.isPaused() && stdout.bytesRead < SAID_ENOUGH) await new Promise(setImmediate)
+    t.ok(stdout.isPaused())
+    await agent.stop(0)
+    await connection.closed
+  })

@@ -300,3 +300,24 @@ t.test('a message that does not end is told in parts, each as it is full, and lo
     'what is typed is part of the message that it ends in',
   )
 })
+
+t.test('an update of a kind that there is none of here is told as it is, in its place', async (t) => {
+  const { runner, host } = await start(t)
+  const update = { sessionUpdate: 'weather_update', sky: { is: 'blue' } }
+  const printed = t.capture(console, 'error')
+  await host.turn(runner, script({ raw: chunk('before', { messageId: 'm' }) }, { raw: update }, { text: 'after' }))
+  t.strictSame(
+    host.of('engine_event').map(({ payload }) => payload),
+    [update],
+  )
+  t.strictSame(printed(), [], 'and not to whoever reads what the host prints')
+})
+
+t.test('an answer to nothing that was asked, and a second one, are nothing that a host prints', async (t) => {
+  const { runner, host } = await start(t)
+  const printed = t.capture(console, 'error')
+  const answers = [0, 1, 77, '\u001b[31mforged', null].map((id) => JSON.stringify({ jsonrpc: '2.0', id, result: {} }))
+  const end = await host.turn(runner, script(...answers.map((says) => ({ says })), { text: 'goes on' }))
+  t.match(end, { subtype: 'success', result: 'goes on' })
+  t.strictSame(printed(), [])
+})

@@ -1,18 +1,18 @@
-import { finished, type Readable, Writable } from 'node:stream'
 import {
   type ClientContext,
   client,
   MessageTooLargeError,
   methods,
-  ndJsonStream,
   type RequestPermissionRequest,
   type RequestPermissionResponse,
+  type SessionNotification,
   type SessionUpdate,
 } from '@agentclientprotocol/sdk'
 import { startError } from '../../../errors.js'
 import { onceAborted } from '../../../lib/aborted.js'
 import { within } from '../../../lib/within.js'
 import type { AgentProcess } from '../process.js'
+import { linesOf, OTHER_UPDATE } from './lines.js'
 
 /** What an agent asks and tells. */
 export interface AcpListener {
@@ -35,8 +35,7 @@ export interface AcpConnection {
  * Speaks the Agent Client Protocol with a process. No file system and no terminal is offered: agents then work on the real ones
  * themselves, in their working directory.
  */
-export function connectAcp({ child }: AgentProcess, listener: AcpListener): AcpConnection {
-  const stream = ndJsonStream(Writable.toWeb(child.stdin), saidBy(child.stdout))
+export function connectAcp(agentProcess: AgentProcess, listener: AcpListener): AcpConnection {
   const connection = client({ name: 'session-gateway' })
     .onRequest(methods.client.session.requestPermission, ({ params, signal }) => {
       const takenBack = new AbortController()
@@ -46,9 +45,14 @@ export function connectAcp({ child }: AgentProcess, listener: AcpListener): AcpC
       return listener.onPermission(params, takenBack.signal)
     })
     .onNotification(methods.client.session.update, ({ params }) => listener.onUpdate(params.update, params.sessionId))
+    .onNotification(
+      OTHER_UPDATE,
+      (params) => params as SessionNotification,
+      ({ params }) => listener.onUpdate(params.update, params.sessionId),
+    )
     // Agents have notifications of their own, which must not be errors.
     .onNotification('*', () => {})
-    .connect(stream)
+    .connect(linesOf(agentProcess))
   const { agent, signal } = connection
   return {
     ...{ agent, signal, closed: connection.closed.catch(() => {}) },
@@ -58,29 +62,6 @@ export function connectAcp({ child }: AgentProcess, listener: AcpListener): AcpC
       return `The agent wrote a line of more than ${reason.maxMessageBytes / 1024 ** 2} MiB, which is not read.`
     },
   }
-}
-
-/** As it is read; unlike Node's own, it does not go on with a pipe that somebody paused. */
-function saidBy(output: Readable): ReadableStream<Uint8Array> {
-  let leave = () => {}
-  return new ReadableStream<Uint8Array>({
-    start(controller) {
-      const take = (piece: Uint8Array) => controller.enqueue(piece)
-      const forgetEnd = finished(output, { writable: false }, (error) =>
-        error ? controller.error(error) : controller.close(),
-      )
-      leave = () => {
-        output.off('data', take)
-        forgetEnd()
-      }
-      output.on('data', take)
-    },
-    cancel() {
-      // what was read ahead, and an end, may still come
-      leave()
-      output.destroy()
-    },
-  })
 }
 
 /** An agent whose connection broke while it started has that long to be gone. */
