@@ -4,6 +4,10 @@ import { oneLine } from '../../lib/one-line.js'
 /** How much is read of an answer that is none, for its beginning to be told. */
 const MAX_BYTES = 4096
 
+/** Who goes on for ever with a refusal, or with one event, would take the memory of every session. */
+const MAX_REFUSAL_BYTES = 1024 ** 2
+const MAX_EVENT_BYTES = 64 * 1024 ** 2
+
 /** No event of a stream begins so: a document does, in JSON or HTML. */
 const DOCUMENT = /^\s*[{[<]/
 
@@ -23,7 +27,10 @@ export const eventStreamFetch =
       throw redirected(response, redact)
     }
     const type = response.headers.get('content-type')?.split(';')[0]?.trim() ?? ''
-    if (!response.ok || !response.body || !/json$|html|^text\/plain$|xml$/i.test(type)) return response
+    if (!response.body) return response
+    if (!response.ok) return new Response(beginningOf(response.body), response)
+    if (!/json$|html|^text\/plain$|xml$/i.test(type))
+      return new Response(response.body.pipeThrough(boundedEvents()), response)
     const reader = response.body.getReader()
     const chunks: Uint8Array[] = []
     const begun = () => new TextDecoder().decode(Buffer.concat(chunks))
@@ -36,7 +43,7 @@ export const eventStreamFetch =
     }
     const isMuch = () => chunks.reduce((bytes, { length }) => bytes + length, 0) >= MAX_BYTES
     await read(() => begun().trim() !== '' || isMuch())
-    if (!DOCUMENT.test(begun())) return new Response(goingOn(chunks, reader), response)
+    if (!DOCUMENT.test(begun())) return new Response(goingOn(chunks, reader).pipeThrough(boundedEvents()), response)
     await read(isMuch).catch(() => {})
     reader.cancel().catch(() => {})
     const message = `The provider answered with ${type}, not with a stream of events: ${oneLine(redact(begun()))}`
@@ -64,3 +71,33 @@ function goingOn(
     cancel: (reason) => reader.cancel(reason),
   })
 }
+
+/** So much of a body as words are looked for in. */
+const beginningOf = (body: ReadableStream<Uint8Array<ArrayBuffer>>) => {
+  let bytes = 0
+  return body.pipeThrough(
+    new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+      transform(chunk, controller) {
+        bytes += chunk.length
+        controller.enqueue(chunk)
+        if (bytes >= MAX_REFUSAL_BYTES) controller.terminate()
+      },
+    }),
+  )
+}
+
+/** Refuses to read on in an event that does not end. */
+const boundedEvents = () => {
+  let bytes = 0
+  return new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+    transform(chunk, controller) {
+      const text = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length)
+      const end = Math.max(text.lastIndexOf('\n\n'), text.lastIndexOf('\n\r\n'))
+      bytes = end < 0 ? bytes + chunk.length : chunk.length - end
+      if (bytes <= MAX_EVENT_BYTES) controller.enqueue(chunk)
+      else controller.error(new Error(TOO_LONG))
+    },
+  })
+}
+
+const TOO_LONG = `The provider wrote an event of more than ${MAX_EVENT_BYTES / 1024 ** 2} MiB, which is not read.`

@@ -386,6 +386,44 @@ t.test('a refusal that is not written as its vendor would is told by its body, a
   t.equal(await told(4), 'HTTP 402: Pay first (to be tried again in 3600 s)')
 })
 
+/** Goes on for as long as somebody reads. */
+function endless(status: number, type: string) {
+  const piece = new Uint8Array(1024 ** 2).fill(0x78)
+  const read = { bytes: 0, isLeft: false }
+  const body = new ReadableStream({
+    pull(controller) {
+      read.bytes += piece.length
+      if (read.bytes > 1024 ** 3) controller.error(new Error('read on'))
+      else controller.enqueue(piece)
+    },
+    cancel() {
+      read.isLeft = true
+    },
+  })
+  const fetched = eventStreamFetch(
+    async () => new Response(body, { status, headers: { 'content-type': type } }),
+    (text) => text,
+  )
+  return { read, answer: fetched('http://vendor.example') }
+}
+
+t.test('a refusal without an end is read as far as words are looked for in it', async (t) => {
+  const { read, answer } = endless(500, 'text/plain')
+  const { status, body } = await answer
+  t.equal(status, 500)
+  t.ok((await new Response(body).text()).length < 8 * 1024 ** 2)
+  t.ok(read.isLeft)
+})
+
+for (const type of ['text/event-stream', 'text/plain'])
+  t.test(`an event without an end, as ${type}, is not read on`, async (t) => {
+    const { read, answer } = endless(200, type)
+    await t.rejects((await answer).text(), {
+      message: 'The provider wrote an event of more than 64 MiB, which is not read.',
+    })
+    t.ok(read.isLeft)
+  })
+
 t.test('of a key that is told where a body is cut nothing is told', async (t) => {
   const key = `sk-${'7'.repeat(60)}`
   const body = JSON.stringify({ error: `${'no '.repeat(35)}${key}` })
