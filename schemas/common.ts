@@ -9,6 +9,17 @@ export const StringEnum = <const T extends readonly string[]>(...values: T): TUn
 /** The schema with words for who reads the documents; a shape of its own name keeps that. */
 export const described = <T extends TSchema>(schema: T, description: string): T => ({ ...schema, description })
 
+/** Beside a pattern: what it stands for, in words; a refusal says these, and no document has them. */
+export const SHAPE = Symbol('shape')
+
+/** Values with commas between them. */
+export const Several = (values: readonly string[], description: string) =>
+  Type.String({
+    pattern: `^(${values.join('|')})(,(${values.join('|')}))*$`,
+    description,
+    [SHAPE]: `one or several of ${values.join(', ')}, with commas between them`,
+  })
+
 export const Text = (description: string) => Type.String({ description })
 export const Flag = (description: string) => Type.Boolean({ description })
 export const Count = (description: string) => Type.Number({ description })

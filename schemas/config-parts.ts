@@ -1,6 +1,6 @@
 import { type SchemaOptions, type TSchema, Type } from '@sinclair/typebox'
-import { MAX_MS, strict } from './common.js'
-import { VARIABLE_NAME_PATTERN } from './profiles.js'
+import { MAX_MS, SHAPE, strict } from './common.js'
+import { VARIABLE_NAME_PATTERN, VARIABLE_NAME_SHAPE } from './profiles.js'
 
 /* What the configuration's schema is put together of. */
 
@@ -25,4 +25,5 @@ export const Ms = (options: SchemaOptions, minimum = 0) => Type.Integer({ minimu
 export const Flag = (options: SchemaOptions) => Type.Boolean(options)
 export const Section = <T extends Record<string, TSchema>>(fields: T, options: SchemaOptions = {}) =>
   Type.Object(fields, { ...strict, ...options })
-export const VariableName = (options: SchemaOptions) => Type.String({ pattern: VARIABLE_NAME_PATTERN, ...options })
+export const VariableName = (options: SchemaOptions) =>
+  Type.String({ pattern: VARIABLE_NAME_PATTERN, [SHAPE]: VARIABLE_NAME_SHAPE, ...options })

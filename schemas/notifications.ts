@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { Count, Duration, described, Flag, Moment, StringEnum, strict, Text } from './common.js'
+import { Count, Duration, described, Flag, Moment, Several, StringEnum, strict, Text } from './common.js'
 import { Frame, protocolVersion } from './frames.js'
 import { PermissionRequest, permissionDecisionFields } from './permissions.js'
 import { pageQuery, SessionInfo } from './sessions.js'
@@ -43,16 +43,11 @@ export const SessionNotification = Type.Object(
 )
 export type SessionNotification = Static<typeof SessionNotification>
 
-const types = NotificationType.anyOf.map(({ const: name }) => name).join('|')
+const types = NotificationType.anyOf.map(({ const: name }) => name)
 
 /** Which notifications a reader wants. */
 const filter = {
-  types: Type.Optional(
-    Type.String({
-      pattern: `^(${types})(,(${types}))*$`,
-      description: 'Some of the types, with commas between them. Default: all.',
-    }),
-  ),
+  types: Type.Optional(Several(types, 'Some of the types, with commas between them. Default: all.')),
   profile: Type.Optional(Text('Only of sessions of this profile.')),
 }
 

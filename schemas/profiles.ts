@@ -1,5 +1,5 @@
-import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { described, Flag, StringEnum, strict, Text } from './common.js'
+import { type SchemaOptions, type Static, type TSchema, Type } from '@sinclair/typebox'
+import { described, Flag, SHAPE, StringEnum, strict, Text } from './common.js'
 import { PermissionMode } from './permissions.js'
 import { Capability, Engine } from './sessions.js'
 
@@ -7,6 +7,14 @@ export const PROFILE_NAME_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$'
 
 /** Of a variable of the environment: a key that was written down in its place is none. */
 export const VARIABLE_NAME_PATTERN = '^[A-Za-z_][A-Za-z0-9_]*$'
+export const VARIABLE_NAME_SHAPE = 'the name of an environment variable'
+
+const ProfileName = (options: SchemaOptions = {}) =>
+  Type.String({
+    pattern: PROFILE_NAME_PATTERN,
+    ...options,
+    [SHAPE]: 'at most 64 letters, digits, ".", "_" and "-", of which the first is a letter or a digit',
+  })
 
 export const ProviderRef = Type.Object(
   {
@@ -21,6 +29,7 @@ export const ProviderRef = Type.Object(
     apiKeyEnv: Type.Optional(
       Type.String({
         pattern: VARIABLE_NAME_PATTERN,
+        [SHAPE]: VARIABLE_NAME_SHAPE,
         description: 'Variable of the gateway that holds the key; never the key.',
       }),
     ),
@@ -68,7 +77,7 @@ const profileFields = {
 
 export const ProfileOptions = Type.Object(
   {
-    name: Type.String({ pattern: PROFILE_NAME_PATTERN, description: 'Unique, and never changed.' }),
+    name: ProfileName({ description: 'Unique, and never changed.' }),
     ...profileFields,
     engine: Type.Optional(described(Engine, 'Default `cli`.')),
   },
@@ -105,7 +114,7 @@ export type UpdateProfileRequest = Static<typeof UpdateProfileRequest>
  */
 export const StoredProfile = Type.Object(
   {
-    name: Type.String({ pattern: PROFILE_NAME_PATTERN }),
+    name: ProfileName(),
     ...profileFields,
     managed: Type.Optional(Type.Literal(true)),
     generation: Type.Optional(Type.String()),

@@ -1,22 +1,20 @@
 import { type Static, type TObject, Type } from '@sinclair/typebox'
-import { Count, described, StringEnum, Text } from './common.js'
+import { Count, described, Several, SHAPE, StringEnum, Text } from './common.js'
 
 export const UsageGroup = described(StringEnum('day', 'profile', 'agent', 'person'), 'What a row is the sum of.')
 export type UsageGroup = Static<typeof UsageGroup>
 
 /** A day, in UTC. Whether there is such a day is checked beside the pattern. */
-const Day = (description: string) => Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$', description })
-const GROUPS = '(day|profile|agent|person)'
+const Day = (description: string) =>
+  Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$', description, [SHAPE]: 'a day, as in 2026-01-31' })
+const GROUPS = UsageGroup.anyOf.map(({ const: name }) => name)
 
 export const UsageQuery = Type.Object(
   {
     from: Type.Optional(Day('The first day, UTC. Default: 29 days before `to`.')),
     to: Type.Optional(Day('The last day, UTC, at most 400 days after `from`. Default: today.')),
     by: Type.Optional(
-      Type.String({
-        pattern: `^${GROUPS}(,${GROUPS})*$`,
-        description: 'What rows are summed by, one or several: `day`, `profile`, `agent`, `person`. Default: `day`.',
-      }),
+      Several(GROUPS, 'What rows are summed by, one or several: `day`, `profile`, `agent`, `person`. Default: `day`.'),
     ),
   },
   { additionalProperties: false },

@@ -1,5 +1,6 @@
 import { KindGuard, type Static, type TSchema } from '@sinclair/typebox'
 import { TypeCompiler, type ValueError, ValueErrorType } from '@sinclair/typebox/compiler'
+import { SHAPE } from '../../schemas/common.js'
 import { type FieldError, GatewayError } from '../errors.js'
 import { isRecord } from './json-value.js'
 import { ended } from './sentence.js'
@@ -120,6 +121,10 @@ function sentence(error: ValueError): string {
         .map((variant) => variant.const)
         .filter((value) => value !== undefined)
       return literals.length > 0 ? oneOf(literals) : 'Matches none of the accepted shapes.'
+    }
+    case ValueErrorType.StringPattern: {
+      const shape = (error.schema as { [SHAPE]?: string })[SHAPE]
+      return shape === undefined ? ended(error.message) : `Expected ${shape}.`
     }
     default:
       return ended(error.message)

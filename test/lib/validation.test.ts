@@ -3,8 +3,9 @@ import t from 'tap'
 import { SessionCommands } from '../../schemas/commands.js'
 import { SubmitExecutionResultRequest } from '../../schemas/executions.js'
 import { ResolvePermissionRequest } from '../../schemas/permissions.js'
-import { UpdateProfileRequest } from '../../schemas/profiles.js'
+import { CreateProfileRequest, UpdateProfileRequest } from '../../schemas/profiles.js'
 import { UpdateSessionRequest } from '../../schemas/sessions.js'
+import { UsageQuery } from '../../schemas/usage.js'
 import { compileSchema } from '../../src/lib/validation.js'
 
 t.test('a body of several shapes is refused by the field that chooses between them', async (t) => {
@@ -39,4 +40,17 @@ t.test('what may be null is refused for what it would be otherwise', async (t) =
 t.test('shapes that nothing chooses between are told as they are', async (t) => {
   const either = compileSchema(Type.Object({ x: Type.Union([Type.String(), Type.Number()]) }))
   t.same(either.errors({ x: true }), [{ path: 'x', message: 'Matches none of the accepted shapes.' }])
+})
+
+t.test('what does not match is refused in words, not by an expression', async (t) => {
+  const usage = compileSchema(UsageQuery)
+  t.same(usage.errors({ from: 'yesterday', by: 'model' }), [
+    { path: 'from', message: 'Expected a day, as in 2026-01-31.' },
+    { path: 'by', message: 'Expected one or several of day, profile, agent, person, with commas between them.' },
+  ])
+  const profile = compileSchema(CreateProfileRequest)
+  t.match(profile.errors({ name: 'my profile', provider: { id: 'openai', apiKeyEnv: 'sk-1' } }), [
+    { path: 'name', message: /^Expected at most 64 letters, digits, / },
+    { path: 'provider.apiKeyEnv', message: 'Expected the name of an environment variable.' },
+  ])
 })
