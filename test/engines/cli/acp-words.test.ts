@@ -1,5 +1,9 @@
+import type { SessionUpdate } from '@agentclientprotocol/sdk'
 import t, { type Test } from 'tap'
+import { SessionCost } from '../../../src/engines/cli/acp/cost.js'
 import { AFTERWARDS_MS } from '../../../src/engines/cli/acp/runner.js'
+import { ToolCalls } from '../../../src/engines/cli/acp/tool-calls.js'
+import { AcpTranslator } from '../../../src/engines/cli/acp/translate.js'
 import type { RunnerEvent } from '../../../src/engines/runner.js'
 import { call, chunk, done, script, startAcp } from '../../fixtures/scripted-acp.js'
 import { VirtualClock } from '../../fixtures/virtual-clock.js'
@@ -320,4 +324,24 @@ t.test('an answer to nothing that was asked, and a second one, are nothing that 
   const end = await host.turn(runner, script(...answers.map((says) => ({ says })), { text: 'goes on' }))
   t.match(end, { subtype: 'success', result: 'goes on' })
   t.strictSame(printed(), [])
+})
+
+t.test('what an agent says costs the same however many of its calls have no end yet', (t) => {
+  const calls = new ToolCalls(undefined)
+  let looks = 0
+  const { open } = calls
+  calls.open = function () {
+    looks += 1
+    return open.call(this)
+  }
+  const emit = () => {}
+  const cost = new SessionCost({ costUsd: 0 })
+  const translator = new AcpTranslator({ emit, withDeltas: true, calls, traits: undefined, cost, title: undefined })
+  for (let at = 0; at < 100; at++) {
+    translator.translate(call(`c${at}`) as SessionUpdate)
+    translator.translate(chunk('so') as SessionUpdate)
+  }
+  t.equal(open.call(calls).length, 100)
+  t.equal(looks, 0, 'nobody goes through all of them')
+  t.end()
 })

@@ -67,7 +67,7 @@ export class AgentAsks {
     const decision = mode.current === 'plan' ? (mode.answer(request) ?? answer) : answer
     call.isAllowed = decision.behavior === 'allow'
     if (decision.behavior === 'deny') {
-      call.isDenied = true
+      calls.deny(call)
       if (decision.interrupt) interrupt()
     }
     return answerTo(request, decision, shown, allowsOnce)

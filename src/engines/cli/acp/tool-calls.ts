@@ -33,6 +33,8 @@ const MAX_OVER = 1_000
  */
 export class ToolCalls {
   readonly #calls = new Map<string, KnownCall>()
+  /** Those that nobody allowed. */
+  readonly #denied = new Set<KnownCall>()
   /** Those whose end was told, the last of them. */
   readonly #over = new Set<string>()
   readonly #naming: ToolNaming | undefined
@@ -68,8 +70,16 @@ export class ToolCalls {
     return call
   }
 
-  forget({ id, isTold }: KnownCall): void {
+  deny(call: KnownCall, why?: string): void {
+    call.isDenied = true
+    if (why !== undefined) call.denial = why
+    if (this.#calls.get(call.id) === call) this.#denied.add(call)
+  }
+
+  forget(call: KnownCall): void {
+    const { id, isTold } = call
     this.#calls.delete(id)
+    this.#denied.delete(call)
     if (!isTold) return
     this.#over.add(id)
     const [oldest] = this.#over
@@ -85,6 +95,11 @@ export class ToolCalls {
   #begin(call: KnownCall): void {
     this.#calls.set(call.id, call)
     this.#over.delete(call.id)
+  }
+
+  /** Those that nobody allowed, and whose end was not told; few, however many are open. */
+  denied(): KnownCall[] {
+    return [...this.#denied]
   }
 
   /** Those whose end was not told. */

@@ -153,6 +153,7 @@ export class AcpTranslator {
 
   /** Whose words come while a helper runs; some agents do not say that they are not their own. */
   #speaker(helper: string | undefined): Speaker {
+    if (helper === undefined && !this.#parts.traits?.helperTools) return null
     const open = this.#parts.calls.open().filter(({ isTold }) => isTold)
     const running = open.filter(({ name }) => this.#parts.traits?.helperTools?.includes(name)).at(-1)
     return running?.id ?? (helper === undefined ? null : (open.at(-1)?.id ?? helper))
@@ -160,8 +161,7 @@ export class AcpTranslator {
 
   /** Nobody is asked what nobody could allow. */
   tellUnallowable(call: KnownCall): void {
-    call.isDenied = true
-    call.denial = UNALLOWABLE
+    this.#parts.calls.deny(call, UNALLOWABLE)
     const payload = { type: 'permission_unallowable', toolUseId: call.id, message: UNALLOWABLE }
     this.#parts.emit({ type: 'engine_event', payload })
   }
@@ -228,7 +228,7 @@ export class AcpTranslator {
   #assistant(speaker: Speaker, content: MessageBlock[], uuid: string = randomUUID()): void {
     this.hasSpoken = true
     // The agent goes on without a word about the calls that were denied.
-    for (const call of this.#parts.calls.open().filter((one) => one.isDenied && one.parent === speaker)) {
+    for (const call of this.#parts.calls.denied().filter(({ parent }) => parent === speaker)) {
       this.#parts.calls.forget(call)
       this.#result(call, call.denial ?? NOT_ALLOWED, true)
     }
