@@ -2,6 +2,7 @@ import { CLOSE } from '../../schemas/close-codes.js'
 import type { SessionClosedReason } from '../../schemas/events.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError } from '../errors.js'
+import type { Timer } from '../lib/clock.js'
 import type { Listeners } from '../lib/listeners.js'
 import type { Archive } from './kept/archive.js'
 import type { Keeping } from './kept/keeping.js'
@@ -10,6 +11,9 @@ import type { RegistryEvents, RegistryOptions } from './registry-options.js'
 import type { Session } from './session.js'
 import { infoOf, type SessionTable } from './session-table.js'
 import type { Telling } from './telling.js'
+
+/** When one that could not be removed is tried again. */
+const AGAIN_MS = 10_000
 
 interface RemovalsParts
   extends Pick<RegistryOptions, 'clock' | 'dispatcher' | 'executions' | 'sessionRetentionMs' | 'onClosing'> {
@@ -87,12 +91,17 @@ export class Removals {
   /** A terminal session goes when its time is over. */
   retainUntil(id: string, endedAt: number): void {
     const { sessionRetentionMs, clock } = this.#parts
+    if (sessionRetentionMs === undefined) return
+    this.#goLater(id, (go) => clock.after(endedAt + sessionRetentionMs - clock.now(), go))
+  }
+
+  #goLater(id: string, later: (go: () => void) => Timer): void {
     const entry = this.#parts.table.get(id)
-    if (!entry || sessionRetentionMs === undefined) return
-    entry.retention = clock.after(endedAt + sessionRetentionMs - clock.now(), () => {
+    if (!entry) return
+    entry.retention = later(() => {
       entry.session?.clients.disconnectAll(CLOSE.sessionRemoved)
-      // reported; tried again after another while
-      this.forget(id).catch(() => this.retainUntil(id, clock.now()))
+      // reported
+      this.forget(id).catch(() => this.#goLater(id, (go) => this.#parts.keeping.retryAfter(AGAIN_MS, go)))
     })
   }
 

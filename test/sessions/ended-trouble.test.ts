@@ -50,6 +50,33 @@ t.test('one whose creation was refused is in no list while it cannot be removed 
   Object.assign(storage.journal, { write, remove })
 })
 
+t.test('what is to go at once and cannot is tried again every now and then, not without a pause', async (t) => {
+  const clock = new VirtualClock()
+  const storage = createMemoryStorage({ now: () => clock.now() })
+  const { registry } = await buildGateway(t, { storage, clock, sessionRetentionMs: 0 })
+  const { id } = await registry.create({ cwd: SOME_CWD })
+  const { remove, write } = storage.journal
+  let asked = 0
+  const broken = () => {
+    // or nothing would end this
+    if (++asked === 1_000) Object.assign(storage.journal, { write, remove })
+    return Promise.reject(new Error('disk I/O error'))
+  }
+  await registry.durable(id)
+  Object.assign(storage.journal, { remove: broken })
+  void registry.end(id).catch(() => {})
+  await until(async () => asked > 0 || void (await clock.advance(0)), 'the first try')
+  const before = asked
+  await clock.advance(60_000)
+  t.ok(asked > before, 'it is tried again')
+  t.ok(asked < 200, `tried ${asked} times`)
+  Object.assign(storage.journal, { remove })
+  await until(
+    async () => (await registry.get(id)) === undefined || void (await clock.advance(1_000)),
+    'that it is gone',
+  )
+})
+
 t.test('one that cannot be read is not found, and keeps none of the others from being removed', async (t) => {
   const path = join(t.testdir(), 'gateway.db')
   const clock = new VirtualClock()
