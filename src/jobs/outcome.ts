@@ -31,6 +31,8 @@ export function outcomeOf(
   }
   const failed = (error: string): AttemptOutcome => ({ status: 'failed', error, result })
   if (killed !== undefined) return failed(killed)
+  // by the process before, which is why it was over here
+  if (exceeded !== undefined && subtype === 'interrupted') return failed(exceeded)
   if (isError || subtype !== 'success') return failed(errors?.join(' · ') || SUBTYPE_ERRORS[subtype])
   if (exceeded !== undefined) return failed(exceeded)
   return { status: 'succeeded', result }

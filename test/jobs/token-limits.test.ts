@@ -121,3 +121,11 @@ t.test('usage that is told with each call and once more at the end of the turn c
   await settle()
   t.match(await job(submitted), { status: 'succeeded', usage: { tokens: 100 } })
 })
+
+t.test('a run that was over its limit and was interrupted before a restart says so', async (t) => {
+  const { queue, sessions, job } = await jobWorld(t)
+  const { submitted } = await halfUsed({ queue, sessions })
+  sessions.last.complete({ tokens: 101, subtype: 'interrupted' })
+  await settle()
+  t.match(await job(submitted), { error: 'The run used more than 100 tokens.' })
+})
