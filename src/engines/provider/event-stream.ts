@@ -1,12 +1,20 @@
 import { APICallError } from 'ai'
 import { oneLine } from '../../lib/one-line.js'
 
+type Bytes = Uint8Array<ArrayBuffer>
+
 /** How much is read of an answer that is none, for its beginning to be told. */
 const MAX_BYTES = 4096
 
 /** Who goes on for ever with a refusal, or with one event, would take the memory of every session. */
 const MAX_REFUSAL_BYTES = 1024 ** 2
 const MAX_EVENT_BYTES = 64 * 1024 ** 2
+
+/** An empty line, as the three kinds of line ends make one. */
+const EVENT_ENDS = ['\n\n', '\n\r\n', '\r\r']
+
+/** What Amazon sends instead of lines. */
+const FRAMED = 'application/vnd.amazon.eventstream'
 
 /** No event of a stream begins so: a document does, in JSON or HTML. */
 const DOCUMENT = /^\s*[{[<]/
@@ -28,9 +36,11 @@ export const eventStreamFetch =
     }
     const type = response.headers.get('content-type')?.split(';')[0]?.trim() ?? ''
     if (!response.body) return response
-    if (!response.ok) return new Response(beginningOf(response.body), response)
-    if (!/json$|html|^text\/plain$|xml$/i.test(type))
-      return new Response(response.body.pipeThrough(boundedEvents()), response)
+    if (!response.ok) return withBody(response, beginningOf(response.body))
+    if (!/json$|html|^text\/plain$|xml$/i.test(type)) {
+      const bounded = type === FRAMED ? boundedFrames() : boundedEvents()
+      return withBody(response, response.body.pipeThrough(bounded))
+    }
     const reader = response.body.getReader()
     const chunks: Uint8Array[] = []
     const begun = () => new TextDecoder().decode(Buffer.concat(chunks))
@@ -43,7 +53,7 @@ export const eventStreamFetch =
     }
     const isMuch = () => chunks.reduce((bytes, { length }) => bytes + length, 0) >= MAX_BYTES
     await read(() => begun().trim() !== '' || isMuch())
-    if (!DOCUMENT.test(begun())) return new Response(goingOn(chunks, reader).pipeThrough(boundedEvents()), response)
+    if (!DOCUMENT.test(begun())) return withBody(response, goingOn(chunks, reader).pipeThrough(boundedEvents()))
     await read(isMuch).catch(() => {})
     reader.cancel().catch(() => {})
     const message = `The provider answered with ${type}, not with a stream of events: ${oneLine(redact(begun()))}`
@@ -58,14 +68,11 @@ function redirected({ status, url, headers }: Response, redact: (text: string) =
 }
 
 /** The body from its beginning, of which some is read already. */
-function goingOn(
-  chunks: Uint8Array[],
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-): ReadableStream<Uint8Array<ArrayBuffer>> {
+function goingOn(chunks: Uint8Array[], reader: ReadableStreamDefaultReader<Uint8Array>): ReadableStream<Bytes> {
   return new ReadableStream({
     async pull(controller) {
       const chunk = chunks.shift() ?? (await reader.read()).value
-      if (chunk) controller.enqueue(chunk as Uint8Array<ArrayBuffer>)
+      if (chunk) controller.enqueue(chunk as Bytes)
       else controller.close()
     },
     cancel: (reason) => reader.cancel(reason),
@@ -73,10 +80,10 @@ function goingOn(
 }
 
 /** So much of a body as words are looked for in. */
-const beginningOf = (body: ReadableStream<Uint8Array<ArrayBuffer>>) => {
+const beginningOf = (body: ReadableStream<Bytes>) => {
   let bytes = 0
   return body.pipeThrough(
-    new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+    new TransformStream<Bytes, Bytes>({
       transform(chunk, controller) {
         bytes += chunk.length
         controller.enqueue(chunk)
@@ -89,15 +96,52 @@ const beginningOf = (body: ReadableStream<Uint8Array<ArrayBuffer>>) => {
 /** Refuses to read on in an event that does not end. */
 const boundedEvents = () => {
   let bytes = 0
-  return new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+  // the end of an event may come in two pieces
+  let before: Uint8Array = Buffer.alloc(0)
+  return new TransformStream<Bytes, Bytes>({
     transform(chunk, controller) {
-      const text = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length)
-      const end = Math.max(text.lastIndexOf('\n\n'), text.lastIndexOf('\n\r\n'))
-      bytes = end < 0 ? bytes + chunk.length : chunk.length - end
+      const text = Buffer.concat([before, chunk])
+      before = text.subarray(-2)
+      const end = Math.max(...EVENT_ENDS.map((blank) => text.lastIndexOf(blank)))
+      bytes = end < 0 ? bytes + chunk.length : text.length - end
       if (bytes <= MAX_EVENT_BYTES) controller.enqueue(chunk)
       else controller.error(new Error(TOO_LONG))
     },
   })
+}
+
+/** The same of Amazon's events, of which each begins with its length and none ends with an empty line. */
+const boundedFrames = () => {
+  let left = 0
+  let length: number[] = []
+  return new TransformStream<Bytes, Bytes>({
+    transform(chunk, controller) {
+      for (let at = 0; at < chunk.length; ) {
+        if (left > 0) {
+          const some = Math.min(left, chunk.length - at)
+          at += some
+          left -= some
+          continue
+        }
+        length.push(chunk[at++]!)
+        if (length.length < 4) continue
+        const whole = Buffer.from(length).readUInt32BE()
+        if (whole > MAX_EVENT_BYTES) return controller.error(new Error(TOO_LONG))
+        left = Math.max(0, whole - length.length)
+        length = []
+      }
+      controller.enqueue(chunk)
+    },
+  })
+}
+
+/** The same response with another body. Servers answer with a status and a reason that nobody may make a `Response` with. */
+function withBody({ headers, ok, status, statusText, url }: Response, body: ReadableStream<Bytes>): Response {
+  const said = { ok, status, statusText, url }
+  return Object.defineProperties(
+    new Response(body, { headers }),
+    Object.fromEntries(Object.entries(said).map(([name, value]) => [name, { value }])),
+  )
 }
 
 const TOO_LONG = `The provider wrote an event of more than ${MAX_EVENT_BYTES / 1024 ** 2} MiB, which is not read.`

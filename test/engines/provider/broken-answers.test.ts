@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { UnsupportedFunctionalityError } from 'ai'
 import t, { type Test } from 'tap'
 import { providerEngine } from '../../../src/engines/provider/engine.js'
@@ -423,6 +423,69 @@ for (const type of ['text/event-stream', 'text/plain'])
     })
     t.ok(read.isLeft)
   })
+
+/** What is left of an answer in these pieces, each of which stands for as many as come to more than an event may be long. */
+async function readWhole(type: string, pieces: readonly Uint8Array[]): Promise<number> {
+  const bytes = pieces.reduce((sum, { length }) => sum + length, 0)
+  let left = Math.ceil(EVENT_LIMIT / bytes) + 1
+  const body = new ReadableStream({
+    pull(controller) {
+      for (const piece of pieces) controller.enqueue(piece)
+      if (--left === 0) controller.close()
+    },
+  })
+  const fetched = eventStreamFetch(
+    async () => new Response(body, { headers: { 'content-type': type } }),
+    (text) => text,
+  )
+  let read = 0
+  for await (const { length } of (await fetched('http://vendor.example')).body!) read += length
+  return read
+}
+const EVENT_LIMIT = 64 * 1024 ** 2
+
+const utf8 = (text: string) => new TextEncoder().encode(text)
+const long = `data: ${'x'.repeat(1024 ** 2)}`
+
+for (const [ends, pieces] of [
+  ['in one piece', [`${long}\n\n`]],
+  ['in two pieces', [`${long}\n`, '\n']],
+  ['in three pieces, with CRLF', [`${long}\r\n`, '\r', '\n']],
+  ['with CR alone', [`${long}\r`, '\r']],
+] as const)
+  t.test(`a long answer of events that end ${ends} is read whole`, async (t) => {
+    t.ok((await readWhole('text/event-stream', pieces.map(utf8))) > EVENT_LIMIT)
+  })
+
+const framed = (length: number) => {
+  const bytes = new Uint8Array(1024 ** 2 + 7)
+  new DataView(bytes.buffer).setUint32(0, length)
+  return bytes
+}
+
+t.test("a long answer in Amazon's frames is read whole, and one frame without an end is not", async (t) => {
+  const type = 'application/vnd.amazon.eventstream'
+  const frame = framed(1024 ** 2 + 7)
+  t.ok((await readWhole(type, [frame.subarray(0, 3), frame.subarray(3)])) > EVENT_LIMIT)
+  await t.rejects(readWhole(type, [framed(2 ** 31)]), { message: /more than 64 MiB/ })
+})
+
+t.test('a refusal is told as it was said, whatever its status and its reason', async (t) => {
+  for (const [status, reason] of [
+    [503, 'Недоступно'],
+    [999, 'Denied'],
+  ] as const) {
+    const server = createTcpServer((socket) => {
+      socket.once('data', () => socket.end(`HTTP/1.1 ${status} ${reason}\r\ncontent-length: 2\r\n\r\nno`))
+    })
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+    t.teardown(() => server.close())
+    const reached = eventStreamFetch(fetch, (text) => text)
+    const answer = await reached(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    t.match(answer, { ok: false, status, statusText: reason })
+    t.equal(await answer.text(), 'no')
+  }
+})
 
 t.test('of a key that is told where a body is cut nothing is told', async (t) => {
   const key = `sk-${'7'.repeat(60)}`
