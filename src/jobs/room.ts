@@ -14,6 +14,9 @@ interface RoomOptions {
   submitting: ReadonlyMap<string, Promise<unknown>>
 }
 
+const FULL =
+  'As many jobs wait as the queue takes (queue.maxQueuedJobs). Try again once one of them has begun or was canceled.'
+
 /** Whether there is room for one more job in the queue. */
 export class Room {
   readonly #options: RoomOptions
@@ -35,7 +38,7 @@ export class Room {
 
   /** @throws SG_ERR_TOO_MANY */
   assert(): void {
-    if (this.isFull) throw new GatewayError('SG_ERR_TOO_MANY', { detail: 'The queue is full.' })
+    if (this.isFull) throw new GatewayError('SG_ERR_TOO_MANY', { detail: FULL })
   }
 
   get isFull(): boolean {

@@ -7,7 +7,10 @@ export interface Place {
 }
 
 export const tooMany = () =>
-  new GatewayError('SG_ERR_TOO_MANY', { detail: 'The gateway runs as many sessions as it may.' })
+  new GatewayError('SG_ERR_TOO_MANY', {
+    detail:
+      'The gateway runs as many sessions as it may (maxSessions). Try again once one of them has ended or is parked.',
+  })
 
 /** How many sessions live, those being built included; parked and terminal ones do not. */
 export class Places {

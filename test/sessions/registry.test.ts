@@ -67,7 +67,10 @@ t.test('maxSessions counts what lives; an ended or refused session makes room', 
   const { registry } = await buildGateway(t, { maxSessions: 1 })
   await t.rejects(registry.create({ cwd: '/does/not/exist' }))
   const { id } = await registry.create({ cwd: SOME_CWD })
-  await t.rejects(registry.create({ cwd: SOME_CWD }), { code: 'SG_ERR_TOO_MANY', retryAfterS: 5 })
+  await t.rejects(registry.create({ cwd: SOME_CWD }), {
+    ...{ code: 'SG_ERR_TOO_MANY', retryAfterS: 5 },
+    message: /maxSessions.*Try again once/,
+  })
   await registry.send(id, { type: 'close' })
   await registry.create({ cwd: SOME_CWD })
 })
