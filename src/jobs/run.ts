@@ -252,6 +252,8 @@ export class JobRun {
   onEvent({ event, session, held }: SessionEventTold): void {
     if (this.ended || event.seq <= this.#lastSeq) return
     this.#lastSeq = event.seq
+    // a parked run is kept for long, and holds nothing of what was said
+    if ((this.#counted.at(-1)?.event.seq ?? 0) <= event.seq) this.#counted = []
     // one that has ended leaves the memory before its job is over
     this.#isBorn = true
     this.#sdkSessionId = session.sdkSessionId

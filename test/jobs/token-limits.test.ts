@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import type { SessionEventOf } from '../../schemas/events.js'
 import { providerEngine } from '../../src/engines/provider/index.js'
@@ -9,6 +11,9 @@ import { buildJournaled } from '../fixtures/journaled.js'
 import { script, startModelEndpoint } from '../fixtures/model-endpoint.js'
 import { NO_USAGE } from '../fixtures/scripted-engine.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
 
 type JobWorld = Awaited<ReturnType<typeof jobWorld>>
 
@@ -110,6 +115,24 @@ t.test('nor does it after a restart, of a job that was parked meanwhile', async 
   t.equal(sessions.last.interrupts.length, 1)
   await settle()
   t.match(await job(submitted), { status: 'queued', attempt: 2 })
+})
+
+t.test('of a run that is parked nothing is held that it said', async (t) => {
+  const { queue, sessions, job } = await jobWorld(t)
+  const { submitted, told } = await halfUsed({ queue, sessions })
+  const counted = () => {
+    const one = later(told, 10, 1)
+    queue.onCallCounted(told.sessionId, [one])
+    return new WeakRef(one)
+  }
+  const held = counted()
+  sessions.last.say('after', 10)
+  sessions.last.park()
+  await settle()
+  t.match(await job(submitted), { status: 'parked', usage: { tokens: 70 } })
+  await new Promise(setImmediate)
+  collectGarbage()
+  t.equal(held.deref(), undefined)
 })
 
 t.test('usage that is told with each call and once more at the end of the turn counts once', async (t) => {
