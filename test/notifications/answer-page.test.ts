@@ -95,7 +95,8 @@ t.test('a link leads to a page for whoever holds it, and its form answers', asyn
   t.match(resolved, { resolvedBy: 'client', by: { channel: 'link' }, message: 'not now' })
   for (const again of [await fetch(link), await post(link, { behavior: 'allow' })]) {
     t.ok(again.status === 410 || again.status === 409)
-    t.match(await again.text(), /was denied by somebody, by a link like this one, who was first/)
+    // pressed twice, or loaded again: it may be the same person
+    t.match(await again.text(), /was denied by this link, or one like it. If that was you, your answer was taken/)
   }
   t.equal((await events(id)).filter(({ type }) => type === 'permission_resolved').length, 1)
 })

@@ -116,6 +116,9 @@ function settledText(resolved: Resolved | undefined): string {
   const what = behavior === 'allow' ? 'allowed' : 'denied'
   if (resolvedBy === 'timeout') return 'Nobody answered in time, so it was denied.'
   if (resolvedBy === 'policy') return `Nobody is waited for any more: it was ${what} by the gateway.`
+  // nobody knows who holds a link: as a rule it is whoever pressed twice, or has loaded the page again
+  if (resolved.by?.channel === 'link')
+    return `It was ${what} by this link, or one like it. If that was you, your answer was taken.`
   return `It was ${what} by ${whoOf(resolved)}, who was first.`
 }
 
@@ -123,7 +126,6 @@ const WAYS: Record<string, string> = {
   socket: 'in an application',
   rest: 'over the API',
   inbox: 'in the inbox',
-  link: 'by a link like this one',
 }
 
 function whoOf({ by }: Resolved): string {
