@@ -23,7 +23,8 @@ export function App() {
   useEffect(() => {
     if (who === undefined) return
     void startFeed()
-    if (access.value.state === 'in' && access.value.me.features?.webPush) void renewPush()
+    const now = access.value
+    if (now.state === 'in' && now.me.features?.webPush) void renewPush(now.me.caller?.name)
     return stopFeed
   }, [who])
   // also while nobody is in, who then signs in there

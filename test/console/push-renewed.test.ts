@@ -1,7 +1,7 @@
 import t from 'tap'
 import { buildServer, until } from '../fixtures/build.js'
 import { buildConsole as buildGuarded } from '../fixtures/console.js'
-import { openConsole, withBrowser } from '../fixtures/console-browser.js'
+import { goTo, openConsole, withBrowser } from '../fixtures/console-browser.js'
 import { PushService } from '../fixtures/push-service.js'
 
 const skip = withBrowser(t)
@@ -54,4 +54,55 @@ t.test('a browser whose sign-in has ended by itself is told still, until it is s
   await lost.getByRole('button').click()
   await lost.waitFor({ state: 'detached' })
   t.equal(await page.locator('.sign-in-row').count(), 1)
+})
+
+/** A browser as far as a page sees it, that keeps a subscription over loading the page again. */
+const subscribing = (request: object) => `
+  Object.defineProperty(Notification, 'permission', { get: () => 'granted' })
+  Notification.requestPermission = async () => 'granted'
+  const subscription = {
+    toJSON: () => (${JSON.stringify(request)}),
+    unsubscribe: async () => localStorage.removeItem('subscribed'),
+  }
+  const registration = {
+    active: {},
+    pushManager: {
+      getSubscription: async () => (localStorage.getItem('subscribed') ? subscription : null),
+      subscribe: async () => (localStorage.setItem('subscribed', 'yes'), subscription),
+    },
+  }
+  navigator.serviceWorker.register = navigator.serviceWorker.getRegistration = async () => registration
+`
+
+t.test('a browser that one person let be told is not told for the next who signs in', { skip }, async (t) => {
+  const service = await PushService.start(t)
+  const notifications = { channels: [{ format: 'web_push' as const }], publicUrl: 'https://gateway.example' }
+  const { origin, clock } = await buildGuarded(t, {
+    ...{ script: {}, notifications, webhookPolicy: { allowedHosts: [service.host] } },
+  })
+  const { page } = await openConsole(t, `${origin}/v1/console/`, { at: 'usage', loses: true })
+  await page.addInitScript(subscribing(service.subscribe().request))
+  const comeIn = async (name: string) => {
+    await page.reload()
+    await page.getByLabel('Token').fill(`token-of-${name}`)
+    await page.keyboard.press('Enter')
+    await page.getByText(`Signed in as ${name}`).waitFor()
+    await goTo(page, '#/settings')
+  }
+  /** The sign-in ends by itself. */
+  const leave = () => clock.advance(13 * 3_600_000)
+  await comeIn('ann')
+  await page.getByRole('button', { name: 'Turn on' }).click()
+  await page.getByText('This browser is told.').waitFor()
+  await leave()
+  await comeIn('ann')
+  await page.getByText('This browser is told.').waitFor()
+  await leave()
+  const asked: string[] = []
+  page.on('request', (request) => {
+    if (request.url().endsWith('/notifications/subscriptions')) asked.push(request.method())
+  })
+  await comeIn('ben')
+  await page.getByRole('button', { name: 'Turn on' }).waitFor()
+  t.notOk(asked.includes('POST'), 'nor are they told in this browser of what is theirs, who never asked for it')
 })

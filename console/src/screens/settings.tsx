@@ -60,7 +60,7 @@ export function screen() {
           )}
         </section>
         {me?.required && me.signIn && <SignIns />}
-        <Push isOn={me?.features?.webPush === true} />
+        <Push isOn={me?.features?.webPush === true} name={me?.caller?.name} />
         <Health />
       </div>
     </Page>

@@ -45,19 +45,29 @@ export async function lookAtPush(): Promise<void> {
 
 /** What was chosen, for when it is renewed: the gateway does not tell. */
 const KEPT = 'push-events'
+/** By whom: at one origin there may be several gateways, which know a person by other names. */
+const CHOSEN_BY = `push-of ${new URL(SCOPE, document.baseURI).pathname}`
 
-/** A subscription ends when it is not made anew for long: the console does so whenever it is opened. Nobody is asked anything. */
-export async function renewPush(): Promise<void> {
+/**
+ * A subscription ends when it is not made anew for long: the console does so whenever it is opened. Nobody is asked anything: one that
+ * somebody else has made, whose sign-in ended by itself, is ended.
+ * @param name of who is in
+ */
+export async function renewPush(name = ''): Promise<void> {
   if (!isSupported() || Notification.permission !== 'granted') return
   const known = await subscription().catch(() => undefined)
+  // one of an earlier console says nothing of whose it is
+  if (known && (remembered(CHOSEN_BY) ?? name) !== name) return turnPushOff().catch(() => {})
   const events = TOLD.filter((type) => (remembered(KEPT) ?? '').split(',').includes(type))
   // by a browser that has not kept what was chosen it is not made to tell nothing
   const chosen = events.length > 0 ? { events } : {}
-  if (known) await client.notifications.subscribe(known, chosen).catch(() => {})
+  if (!known) return
+  remember(CHOSEN_BY, name)
+  await client.notifications.subscribe(known, chosen).catch(() => {})
 }
 
 /** Asks the person, subscribes the browser, and tells the gateway. @throws what the browser or the gateway refuses */
-export async function turnPushOn(events: readonly Told[]): Promise<void> {
+export async function turnPushOn(events: readonly Told[], name = ''): Promise<void> {
   if ((await Notification.requestPermission()) !== 'granted') return lookAtPush()
   const publicKey = await client.notifications.vapidKey()
   const registration = await navigator.serviceWorker.register(workerAddress(), { scope: SCOPE, updateViaCache: 'none' })
@@ -72,6 +82,7 @@ export async function turnPushOn(events: readonly Told[]): Promise<void> {
   try {
     await client.notifications.subscribe(made, { events: [...events] })
     remember(KEPT, events.join())
+    remember(CHOSEN_BY, name)
   } catch (error) {
     await made.unsubscribe()
     // somebody may have come back to the window meanwhile, which looks, too

@@ -9,18 +9,18 @@ const says = texts.settings
 const AT_FIRST: readonly Told[] = ['permission_requested', 'session_error']
 
 /** Whether this browser is told, and of what. */
-export function Push({ isOn }: { isOn: boolean }) {
+export function Push({ isOn, name }: { isOn: boolean; name: string | undefined }) {
   // another window changes it too, and so do the settings of the browser
   useEffect(() => (isOn ? new Rereading(lookAtPush).followLooks() : undefined), [isOn])
   return (
     <section>
       <h2>{says.push}</h2>
-      {isOn ? <Switch /> : <p class="quiet-text">{says.pushOff}</p>}
+      {isOn ? <Switch name={name} /> : <p class="quiet-text">{says.pushOff}</p>}
     </section>
   )
 }
 
-function Switch() {
+function Switch({ name }: { name: string | undefined }) {
   const events = useSignal<readonly Told[]>(AT_FIRST)
   const error = useSignal<unknown>(undefined)
   const isBusy = useSignal(false)
@@ -68,7 +68,7 @@ function Switch() {
             type="button"
             disabled={events.value.length === 0}
             aria-disabled={isBusy.value}
-            onClick={() => void attempt(() => turnPushOn(events.value))}
+            onClick={() => void attempt(() => turnPushOn(events.value, name))}
           >
             {says.pushOn}
           </button>
