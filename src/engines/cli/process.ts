@@ -82,6 +82,11 @@ export class AgentProcess {
     return this.child.pid
   }
 
+  /** How much of its standard output was read. */
+  get saidBytes(): number {
+    return (this.child.stdout as Socket).bytesRead
+  }
+
   /** Its end is known by the end of what it says: what it left behind is ended, where that would be in between. */
   async #letGoOfPipe(): Promise<void> {
     const said = new Promise((done) => this.child.stdout.once('close', done))

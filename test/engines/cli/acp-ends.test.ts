@@ -73,6 +73,12 @@ t.test('an agent that writes a line which nobody could read is told of with that
   t.match((await failed).message, /^The agent wrote a line of more than 32 MiB, which is not read\. The agent /)
 })
 
+t.test('an agent that goes on and on before its session is open is ended with that', async (t) => {
+  const opening = startAcp(t, { env: { ACP_FLOODS: '1' }, config: { resume: 'earlier' } })
+  const message = 'The agent said more than 128 MiB before its session was open, which is not kept.'
+  await t.rejects(opening, { code: 'SG_ERR_ENGINE_START', message })
+})
+
 t.test('an agent that ends as its mode or its model is set is told of with how it ended', async (t) => {
   const { runner, host } = await startAcp(t, { env: { ACP_ENDS_WHEN_SET: '3' } })
   const failed = host.next('session_error')

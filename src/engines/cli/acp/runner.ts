@@ -35,9 +35,14 @@ export const AFTERWARDS_MS = 1_000
 /** How long is waited for an agent that looks at its tools only after its session is open. */
 const LISTING_MS = 10_000
 
+/** What an agent says before its session is open is all kept until then: an earlier conversation, told from its beginning. */
+const MAX_SAID_OPENING = 128 * 1024 ** 2
+
 const LATE = Symbol('late')
 const UNANSWERED =
   'It answered nothing in the Agent Client Protocol: check the command of the agent, and whether its args have it speak that.'
+
+const TOO_MUCH = `The agent said more than ${MAX_SAID_OPENING / 1024 ** 2} MiB before its session was open, which is not kept.`
 
 /**
  * Runs any agent that speaks the Agent Client Protocol over stdio: one process per session. The permission modes are the agent's own
@@ -70,6 +75,8 @@ export class AcpRunner implements Runner {
   /** How it ended, once it has. */
   #ended: Promise<string> | undefined
   readonly #early: RunnerEvent[] = []
+  /** Resolves when it says too much before its session is open. */
+  readonly #flooded = deferred()
   readonly #commandsTold = deferred()
   #commands: AvailableCommand[] = []
   /** Present while one is in progress. */
@@ -149,6 +156,7 @@ export class AcpRunner implements Runner {
         this.#open(this.#connection).catch((error) => instead(ended, error)),
         ended.then((detail) => Promise.reject(startError(detail))),
         whenAborted(launch.signal).then(() => Promise.reject(LATE)),
+        this.#flooded.promise.then(() => Promise.reject(startError(TOO_MUCH))),
       ])
     } catch (error) {
       await this.close()
@@ -241,12 +249,12 @@ export class AcpRunner implements Runner {
     // The agent looks its directory up by name: the name must still lead to where the process was started.
     if ((await realpath(config.cwd).catch(() => '')) !== config.cwd) throw startError('The working directory is gone.')
     const resume = this.#restored?.sdkSessionId ?? config.resume
-    const withHistory = !this.#restored
     this.#translator.isReplaying = resume !== undefined
     // some begin an empty session under the old id
     if (this.#restored?.hasTranscript && (await hasTranscript(this.#setup, resume!)) === false) throw stateGone()
     const loading = resume === undefined ? undefined : await prepareLoad(this.#setup, resume, this.#gone.signal)
-    const prior = withHistory && resume !== undefined ? priorCostUsd(this.#setup, resume, this.#gone.signal) : undefined
+    const prior =
+      !this.#restored && resume !== undefined ? priorCostUsd(this.#setup, resume, this.#gone.signal) : undefined
     const earlier = resume === undefined ? undefined : this.#earlier(resume)
     const hello = await introduce(agent)
     this.#isIntroduced = true
@@ -269,7 +277,7 @@ export class AcpRunner implements Runner {
     const { hostedTools } = this.#setup
     if (hostedTools && !session.servers.includes(hostedTools.server)) this.#emit(TOOLS_MISSING)
     if (this.#config.models.length > 0 || this.#commands.length > 0) this.#tellCapabilities()
-    for (const event of this.#early.splice(0)) if (withHistory || !('replay' in event)) this.#emit(event)
+    for (const event of this.#early.splice(0)) this.#emit(event)
     this.#mode.opened(this.#config)
   }
 
@@ -339,6 +347,7 @@ export class AcpRunner implements Runner {
   }
 
   #update(update: SessionUpdate, sessionId: string): void {
+    if (!this.#isOpen && this.#floods) return
     this.#turn?.heard()
     if (!this.#turn && this.#isOpen && !this.#closing) {
       this.#afterwards?.cancel()
@@ -359,6 +368,15 @@ export class AcpRunner implements Runner {
       this.#mode.agentIs(update.currentModeId, this.#config, this.#isOpen)
     if (update.sessionUpdate === 'config_option_update') this.#choicesAre(update.configOptions)
     this.#translator.translate(update)
+  }
+
+  /** Whether it has said too much to be opened; nothing more of it is read then. */
+  get #floods(): boolean {
+    const agent = this.#process!
+    if (agent.saidBytes <= MAX_SAID_OPENING) return false
+    agent.leaveUnread(agent.exited.then(() => {}))
+    this.#flooded.resolve()
+    return true
   }
 
   /** Its mode or its model, where both are options of its own. */
@@ -387,7 +405,8 @@ export class AcpRunner implements Runner {
   /** What comes while the session is being opened is told after it is. */
   #emit(event: RunnerEvent): void {
     if (!this.#isOpen) {
-      this.#early.push(event)
+      // a session that goes on has told it already
+      if (!this.#restored || !('replay' in event)) this.#early.push(event)
       return
     }
     this.#host!.emit(event)
