@@ -34,6 +34,8 @@ export function useKeys(state: InboxState, list: RefObject<HTMLElement | null>):
       const button = list.current?.querySelector<HTMLElement>(`[data-open="true"] [data-key="${name}"]`)
       if (!button) return
       event.preventDefault()
+      // a second press was meant for the one before: this one takes it no sooner than a press of the pointer
+      if (name === 'allow' && state.isLed && getComputedStyle(button).pointerEvents === 'none') return
       button.click()
       if (name === 'allow') focusDrawn(() => focusRow(list.current))
     }

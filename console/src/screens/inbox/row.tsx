@@ -67,9 +67,7 @@ export function Row({ entry, state, isOpen, isChosen }: RowProps) {
           type="button"
           class="ask-head"
           aria-expanded={isOpen}
-          onClick={() => {
-            state.current.value = isOpen ? undefined : key
-          }}
+          onClick={() => state.open(isOpen ? undefined : key)}
         >
           <span class="mark" aria-hidden="true" />
           <Line text={kind === 'question' ? says.question : request.toolName} length={60} class="ask-tool" />

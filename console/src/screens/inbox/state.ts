@@ -58,6 +58,8 @@ export class InboxState {
   readonly kind = signal<Kind>('all')
   /** The one that is open, which the keys are for. */
   readonly current = signal<string | undefined>(undefined)
+  /** The one that an answer has led to, where nobody has gone themselves. */
+  #ledTo: string | undefined
   readonly chosen = signal<ReadonlySet<string>>(new Set())
   readonly #rereading = new Rereading(() => this.#read())
   #next: ReturnType<typeof setTimeout> | undefined
@@ -99,8 +101,18 @@ export class InboxState {
     this.again()
   }
 
+  /** Whether nobody has gone to the one that is open: it takes the place of one that was answered. */
+  get isLed(): boolean {
+    return this.current.value !== undefined && this.current.value === this.#ledTo
+  }
+
+  open(key: string | undefined): void {
+    this.#ledTo = undefined
+    this.current.value = key
+  }
+
   move(by: 1 | -1): void {
-    this.current.value = stepped(this.#entries.value, this.current.value, by)
+    this.open(stepped(this.#entries.value, this.current.value, by))
   }
 
   choose(keys: readonly string[], isChosen: boolean): void {
@@ -160,7 +172,7 @@ export class InboxState {
     const entry = this.#find(key)
     if (!entry || !isWaiting(entry)) return
     const sent = this.#send([entry], answer)
-    if (this.current.value === key) this.current.value = nextWaiting(this.#entries.value, key)
+    if (this.current.value === key) this.#ledTo = this.current.value = nextWaiting(this.#entries.value, key)
     await sent
   }
 
