@@ -47,6 +47,7 @@ export class Keys {
     let onAbort = () => {}
     let quiet: ReturnType<typeof setTimeout> | undefined
     let presses = 0
+    let isOffered = isAsked
     try {
       return await new Promise<string>((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason)
@@ -55,20 +56,24 @@ export class Keys {
         const take = (pressed: string) => {
           const key = pressed.toLowerCase()
           if (keys.includes(key)) resolve(key)
+          // somebody writes, and the next letter may be a key
+          else wait()
         }
         const wait = () => {
           const before = ++presses
+          this.#listener = wait
           clearTimeout(quiet)
           const listen = () => {
             if (presses !== before) return
             this.#listener = take
-            offer()
+            if (!isOffered) offer()
+            isOffered = true
           }
           // what was pressed meanwhile is read first, also where the machine has kept this process waiting
           quiet = setTimeout(() => setImmediate(listen), QUIET_MS)
         }
         const begin = () => {
-          this.#listener = wait
+          isOffered = false
           ask()
           wait()
         }

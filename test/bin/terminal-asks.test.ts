@@ -88,6 +88,18 @@ t.test('what was typed before a question answers it not', { skip }, async (t) =>
   t.equal(await screen.exited, 3)
 })
 
+t.test('nor do the letters of a word that is written over it', { skip }, async (t) => {
+  const { terminal, client } = await world(t)
+  const screen = terminal(['run', 'Please write a report.'])
+  await screen.shows('[n] deny')
+  screen.press('please')
+  const [session] = await client.sessions.list().toArray()
+  const events = await client.sessions.events(session!.id).toArray()
+  const { request } = events.find((event) => event.type === 'permission_requested')!
+  await client.session(session!.id).answer(request.id, 'allow')
+  await screen.shows('⎿ Wrote report.md')
+})
+
 t.test('questions are answered with one key', { skip }, async (t) => {
   const { terminal } = await world(t)
   const screen = terminal(['run', 'ask me a question'])
