@@ -1,5 +1,6 @@
 import t from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import { buildConsole } from '../fixtures/console.js'
 import { allAnswered, goTo, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 import { cuttingProxy } from '../fixtures/cutting-proxy.js'
 
@@ -70,4 +71,63 @@ t.test('a press that is meant for one request answers no other that has come int
   await animations.send('Animation.setPlaybackRate', { playbackRate: 1 })
   await allow.click()
   t.match(await second, { behavior: 'allow' })
+})
+
+t.test(
+  'nor does it move when the last approval beside it is answered, or the list cannot be read',
+  { skip },
+  async (t) => {
+    const { url, call, engine } = await buildServer(t, { console: true, script: {} })
+    await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', approvalTimeoutMs: 0 })
+    const { host } = engine.last
+    const questions = [{ question: 'Which?', header: 'Which', options: [{ label: 'This' }, { label: 'That' }] }]
+    void host.requestPermission({ toolName: 'AskUserQuestion', toolUseId: 'q', input: { questions } })
+    const approval = host.requestPermission({ toolName: 'Bash', toolUseId: 'call', input: { command: 'ls' } })
+    const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'inbox', loses: true })
+    await isLive(page)
+    await page.locator('.ask-head').first().click()
+    const answer = page.getByRole('button', { name: 'Answer', exact: true })
+    const place = await answer.boundingBox()
+    const { json } = await call('GET', '/inbox?kind=permission')
+    const [{ session, request }] = json
+    await call('POST', `/sessions/${session.id}/permissions/${request.id}`, { behavior: 'allow' })
+    await approval
+    await page.locator('.ask[data-fate="elsewhere"]').waitFor()
+    t.strictSame(await answer.boundingBox(), place, 'answered')
+    await page.route(
+      ({ pathname }) => pathname.endsWith('/v1/inbox'),
+      (route) =>
+        route.fulfill({
+          status: 409,
+          json: { status: 409, code: 'SG_ERR_CONFLICT', title: 'Conflict', detail: 'It broke.' },
+        }),
+    )
+    void host.requestPermission({ toolName: 'Bash', toolUseId: 'next', input: { command: 'ls' } })
+    await page.getByText('It broke.').waitFor()
+    t.strictSame(await answer.boundingBox(), place, 'not read')
+  },
+)
+
+t.test('a second press ends no other sign-in than the first', { skip }, async (t) => {
+  const { origin, signIn, as } = await buildConsole(t, { script: {} })
+  const { cookie } = await signIn('token-of-ann')
+  for (let count = 0; count < 2; count++) await signIn('token-of-ann')
+  const { page, context } = await openConsole(t, `${origin}/v1/console/`, { at: 'settings' })
+  await page.getByLabel('Token').fill('token-of-ann')
+  await page.keyboard.press('Enter')
+  const rows = page.locator('.sign-in-row')
+  await rows.nth(3).waitFor()
+  const end = rows.filter({ hasNotText: 'this' }).first().getByRole('button')
+  await end.click({ trial: true })
+  const { x, y, width, height } = (await end.boundingBox())!
+  const press = () => page.mouse.click(x + width / 2, y + height / 2)
+  const animations = await context.newCDPSession(page)
+  await animations.send('Animation.enable')
+  await animations.send('Animation.setPlaybackRate', { playbackRate: 0 })
+  await press()
+  await until(async () => (await rows.count()) === 3, 'that one has gone')
+  await press()
+  await allAnswered(page)
+  t.equal(await rows.count(), 3)
+  t.ok((await as(cookie)('GET', '/console/me')).json)
 })

@@ -31,6 +31,7 @@ export function screen() {
   const isAway = feedLink.value.state === 'away'
   const isLeftOut = state.isLeftOut.value
   const error = state.error.value
+  const failure = error !== undefined && !isAway && <Failure error={error} retry={() => state.again()} />
   return (
     <Page
       title={says.title}
@@ -57,7 +58,7 @@ export function screen() {
         </>
       }
     >
-      {error !== undefined && !isAway && <Failure error={error} retry={() => state.again()} />}
+      {entries.length === 0 && failure}
       {state.readAt.value === undefined && error === undefined && <Loading />}
       {state.readAt.value !== undefined && entries.length === 0 && isLeftOut && <Loading />}
       {state.readAt.value !== undefined && entries.length === 0 && !isLeftOut && (
@@ -85,6 +86,7 @@ export function screen() {
               />
             ))}
           </ol>
+          {failure}
           {isAway && (
             <p class="notice">
               {says.stale}

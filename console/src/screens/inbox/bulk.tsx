@@ -25,8 +25,8 @@ export function BulkBar({
   const approvals = state.entries.value.filter((entry) => entry.item.kind === 'permission' && isWaiting(entry))
   const chosen = approvals.filter(({ key }) => state.chosen.value.has(key))
   const count = chosen.length
-  // what somebody is in the middle of is not taken away
-  if (approvals.length === 0 && asks.value === undefined) return null
+  // what somebody is in the middle of is not taken away; its place stays, as what is below must not move under the pointer
+  if (approvals.length === 0 && asks.value === undefined) return <div class="bulk" />
   const send = async (answer: Answer): Promise<void> => {
     asks.value = undefined
     const answered = state.answerChosen(answer)

@@ -5,6 +5,7 @@ import { request } from '../../api.js'
 import { browserOf } from '../../model/browser.js'
 import { Failure } from '../../parts/notice.js'
 import { exactly, Time } from '../../parts/time.js'
+import { unhurry } from '../../parts/unhurried.js'
 import { Line } from '../../parts/untrusted.js'
 import { signOut } from '../../state/me.js'
 import { Rereading } from '../../state/reread.js'
@@ -71,6 +72,10 @@ export function SignIns() {
     // what it was on went with its row
     if (isInside && document.activeElement === document.body) section.current?.querySelector('h2')?.focus()
   }, [all.value])
+  // a row that has moved up takes no press that was meant for the one that went
+  useLayoutEffect(() => {
+    for (const button of section.current?.querySelectorAll('li > button') ?? []) unhurry(button)
+  }, [all.value.length])
   return (
     <section ref={section}>
       <h2 tabIndex={-1}>{says.signIns}</h2>
