@@ -165,11 +165,11 @@ export class GatewayError extends Error {
 
 /** A refusal as it is; what else went wrong is nothing for callers' eyes, and the cause of one. */
 export const asRefusal = (error: unknown): GatewayError =>
-  error instanceof GatewayError ? error : new GatewayError('SG_ERR_INTERNAL', { cause: error })
+  isOf(GatewayError, error) ? error : new GatewayError('SG_ERR_INTERNAL', { cause: error })
 
 /** Whether something was refused, and with that code. */
 export const hasCode = (error: unknown, code: ErrorCode): error is GatewayError =>
-  error instanceof GatewayError && error.code === code
+  isOf(GatewayError, error) && error.code === code
 
 /** A refusal in words that fit a request which changes nothing. */
 export function toReader(error: GatewayError): GatewayError {
@@ -204,7 +204,16 @@ export const startError = (detail: string, cause?: unknown): GatewayError =>
 const MAX_NAMES = 5
 
 /** Makes an Error of whatever was thrown. */
-export const toError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(wordsOf(thrown)))
+export const toError = (thrown: unknown): Error => (isOf(Error, thrown) ? thrown : new Error(wordsOf(thrown)))
+
+/** Of some that a host throws not even that can be asked: a proxy that is revoked, say. */
+function isOf<T>(kind: abstract new (...given: never[]) => T, thrown: unknown): thrown is T {
+  try {
+    return thrown instanceof kind
+  } catch {
+    return false
+  }
+}
 
 /** What a host throws may be anything. Of an object without words its members are named alone: their values may be secrets. */
 function wordsOf(thrown: unknown): string {
