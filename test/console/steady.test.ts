@@ -131,3 +131,25 @@ t.test('a second press ends no other sign-in than the first', { skip }, async (t
   t.equal(await rows.count(), 3)
   t.ok((await as(cookie)('GET', '/console/me')).json)
 })
+
+t.test('nor does a second press end another where the first could not be', { skip }, async (t) => {
+  const { origin, signIn } = await buildConsole(t, { script: {} })
+  for (let count = 0; count < 3; count++) await signIn('token-of-ann')
+  const { page } = await openConsole(t, `${origin}/v1/console/`, { at: 'settings', loses: true })
+  await page.getByLabel('Token').fill('token-of-ann')
+  await page.keyboard.press('Enter')
+  const rows = page.locator('.sign-in-row')
+  await rows.nth(3).waitFor()
+  await page.route(/\/console\/sessions\/[^/]+$/, (route) =>
+    route.fulfill({
+      status: 409,
+      json: { status: 409, code: 'SG_ERR_CONFLICT', title: 'Conflict', detail: 'It broke.' },
+    }),
+  )
+  const end = rows.nth(2).getByRole('button')
+  await end.click({ trial: true })
+  const place = await end.boundingBox()
+  await end.click()
+  await page.getByText('It broke.').waitFor()
+  t.strictSame(await end.boundingBox(), place)
+})

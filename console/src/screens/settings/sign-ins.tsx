@@ -75,12 +75,11 @@ export function SignIns() {
   // a row that has moved up takes no press that was meant for the one that went
   useLayoutEffect(() => {
     for (const button of section.current?.querySelectorAll('li > button') ?? []) unhurry(button)
-  }, [all.value.length])
+  }, [all.value.map(({ id }) => id).join()])
   return (
     <section ref={section}>
       <h2 tabIndex={-1}>{says.signIns}</h2>
       <p class="quiet-text">{says.signInsLead}</p>
-      {error !== undefined && <Failure error={error} retry={again} />}
       <ul class="states">
         {all.value.map((signIn) => {
           const name = browserOf(signIn.userAgent ?? '') ?? says.unknownBrowser
@@ -108,6 +107,8 @@ export function SignIns() {
           )
         })}
       </ul>
+      {/* below them: they stay where they are under a second press */}
+      {error !== undefined && <Failure error={error} retry={again} />}
     </section>
   )
 }
