@@ -207,7 +207,7 @@ const MAX_NAMES = 5
 export const toError = (thrown: unknown): Error => (isOf(Error, thrown) ? thrown : new Error(wordsOf(thrown)))
 
 /** Of some that a host throws not even that can be asked: a proxy that is revoked, say. */
-function isOf<T>(kind: abstract new (...given: never[]) => T, thrown: unknown): thrown is T {
+export function isOf<T>(kind: abstract new (...given: never[]) => T, thrown: unknown): thrown is T {
   try {
     return thrown instanceof kind
   } catch {

@@ -1,4 +1,4 @@
-import { GatewayError, toError } from '../errors.js'
+import { GatewayError, isOf, toError } from '../errors.js'
 import { type Backoff, delayAfter } from './backoff.js'
 import type { Clock } from './clock.js'
 import type { KeyedLock } from './keyed-lock.js'
@@ -43,8 +43,7 @@ const RETRY: Backoff = { firstMs: 500, longestMs: 30_000 }
 export const unavailable = (cause?: unknown): GatewayError => new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause })
 
 /** A refusal as it is; of anything else that a storage answers, the cause is for the log. */
-export const asUnavailable = (error: unknown): GatewayError =>
-  error instanceof GatewayError ? error : unavailable(error)
+export const asUnavailable = (error: unknown): GatewayError => (isOf(GatewayError, error) ? error : unavailable(error))
 
 /** Of what is only read: nothing comes of it later. @throws SG_ERR_STORE_UNAVAILABLE */
 export const tooLate = (): never => {

@@ -1,4 +1,4 @@
-import { GatewayError, toError } from '../errors.js'
+import { GatewayError, isOf, toError } from '../errors.js'
 import { type Backoff, delayAfter } from '../lib/backoff.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import { eachCall } from '../lib/each-call.js'
@@ -302,6 +302,6 @@ const isPromiseLike = (answer: unknown): answer is PromiseLike<unknown> =>
   typeof (answer as { then?: unknown } | undefined)?.then === 'function'
 
 function refuse(error: unknown): never {
-  if (error instanceof GatewayError || isRefusal(error)) throw error
+  if (isOf(GatewayError, error) || isRefusal(error)) throw error
   throw unavailable(error)
 }

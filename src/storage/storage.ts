@@ -1,4 +1,5 @@
 import type { SignInStore } from '../console/store.js'
+import { isOf } from '../errors.js'
 import type { IdempotencyStore } from '../idempotency/store.js'
 import type { QueueAdapter } from '../jobs/adapter.js'
 import type { ChannelStore } from '../notifications/channels/store.js'
@@ -66,11 +67,11 @@ export class StorageError extends Error {
 }
 
 /** Asked for what cannot be, which says nothing about the storage. */
-export const isRefusal = (error: unknown): boolean => error instanceof StorageError && error.code === 'STORAGE_REFUSED'
+export const isRefusal = (error: unknown): boolean => isOf(StorageError, error) && error.code === 'STORAGE_REFUSED'
 
 /** A record is there that cannot be read, which says nothing about the others. */
 export const isUnreadable = (error: unknown): boolean =>
-  error instanceof StorageError && error.code === 'STORAGE_UNREADABLE'
+  isOf(StorageError, error) && error.code === 'STORAGE_UNREADABLE'
 
 /** This process is no member of the storage any more: nothing that it asks for is ever done. */
-export const isFenced = (error: unknown): boolean => error instanceof StorageError && error.code === 'STORAGE_FENCED'
+export const isFenced = (error: unknown): boolean => isOf(StorageError, error) && error.code === 'STORAGE_FENCED'

@@ -27,6 +27,19 @@ t.test('what throws before it gives a promise has refused, as what rejects', asy
   t.equal(watch.available, false)
 })
 
+t.test('what it rejects with may be anything: also what cannot be asked what it is', async (t) => {
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  const memory = createMemoryStorage()
+  const idempotency: GatewayStorage['idempotency'] = Object.create(memory.idempotency, {
+    release: { value: () => Promise.reject(proxy) },
+  })
+  const options = { clock: new VirtualClock(), logger: silentLogger }
+  const watch = new StorageWatch({ ...memory, idempotency }, options)
+  await t.rejects(refusing(watch.storage.idempotency).release('k'), { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  t.equal(watch.available, false)
+})
+
 t.test(
   'two that write what it takes, and then what it refuses, do not have each other try again without a pause',
   async (t) => {
