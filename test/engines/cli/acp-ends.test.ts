@@ -74,9 +74,17 @@ t.test('an agent that writes a line which nobody could read is told of with that
 })
 
 t.test('an agent that goes on and on before its session is open is ended with that', async (t) => {
-  const opening = startAcp(t, { env: { ACP_FLOODS: '1' }, config: { resume: 'earlier' } })
+  const opening = startAcp(t, { env: { ACP_FLOODS: 'Infinity' }, config: { resume: 'earlier' } })
   const message = 'The agent said more than 128 MiB before its session was open, which is not kept.'
   await t.rejects(opening, { code: 'SG_ERR_ENGINE_START', message })
+})
+
+t.test('a session goes on however long what its agent replays is: nothing of it is kept', async (t) => {
+  const first = await start(t)
+  first.runner.send(script({ say: 'done' }))
+  await first.host.next('turn_completed')
+  const { runner } = await startAcp(t, { restore: first.runner.snapshot!(), env: { ACP_FLOODS: '132' } })
+  t.match(runner.snapshot!().state, { sdkSessionId: 'scripted-session' })
 })
 
 t.test('an agent that ends as its mode or its model is set is told of with how it ended', async (t) => {

@@ -35,7 +35,7 @@ export const AFTERWARDS_MS = 1_000
 /** How long is waited for an agent that looks at its tools only after its session is open. */
 const LISTING_MS = 10_000
 
-/** What an agent says before its session is open is all kept until then: an earlier conversation, told from its beginning. */
+/** What an agent says before its session is open is kept until then: an earlier conversation, told from its beginning. */
 const MAX_SAID_OPENING = 128 * 1024 ** 2
 
 const LATE = Symbol('late')
@@ -75,6 +75,9 @@ export class AcpRunner implements Runner {
   /** How it ended, once it has. */
   #ended: Promise<string> | undefined
   readonly #early: RunnerEvent[] = []
+  /** How much it had said at the last event before its session was open, and how much of all that is not kept. */
+  #saidUntil = 0
+  #saidInVain = 0
   /** Resolves when it says too much before its session is open. */
   readonly #flooded = deferred()
   readonly #commandsTold = deferred()
@@ -373,7 +376,7 @@ export class AcpRunner implements Runner {
   /** Whether it has said too much to be opened; nothing more of it is read then. */
   get #floods(): boolean {
     const agent = this.#process!
-    if (agent.saidBytes <= MAX_SAID_OPENING) return false
+    if (agent.saidBytes - this.#saidInVain <= MAX_SAID_OPENING) return false
     agent.leaveUnread(agent.exited.then(() => {}))
     this.#flooded.resolve()
     return true
@@ -405,8 +408,11 @@ export class AcpRunner implements Runner {
   /** What comes while the session is being opened is told after it is. */
   #emit(event: RunnerEvent): void {
     if (!this.#isOpen) {
+      const said = this.#process?.saidBytes ?? 0
       // a session that goes on has told it already
-      if (!this.#restored || !('replay' in event)) this.#early.push(event)
+      if (this.#restored && 'replay' in event) this.#saidInVain += said - this.#saidUntil
+      else this.#early.push(event)
+      this.#saidUntil = said
       return
     }
     this.#host!.emit(event)
