@@ -264,7 +264,9 @@ t.test('what a list leaves out while its node is silent still waits, and comes b
   await row(other.page, 'step 1')
     .getByText(/Allowed by/)
     .waitFor()
-  // it is the next that waits, and open
+  // it is the next that waits, and open: once it has stood there for a while a key is meant for it
+  const rests = "document.querySelector('[data-open=true] [data-key=allow]').getAnimations().length === 0"
+  await until(() => window.page.evaluate<boolean>(rests))
   await window.page.keyboard.press('a')
   t.equal((await allowed).behavior, 'allow')
   await other.page.getByText('All answered.').waitFor()
