@@ -16,15 +16,16 @@ t.test('what only looks like a question is never answered without a person', asy
     const pressed: string[] = []
     const answered = new Promise<Answer>((resolve) => {
       const session = { answer: async (_id: string, answer: Answer) => resolve(answer) }
-      const keys = {
-        oneOf: async (offered: string[], _signal: AbortSignal, onReady: () => void) => {
-          onReady()
+      const keys: Pick<Keys, 'oneOf'> = {
+        oneOf: async (offered, _signal, { ask, offer }) => {
+          ask()
+          offer()
           pressed.push(...offered)
           return 'n'
         },
       }
       const request = { id: 'r1', toolUseId: 'u1', toolName: 'AskUserQuestion', input: { command: 'rm', questions } }
-      new Asks(session as unknown as Session, keys as unknown as Keys).add(request as PermissionRequest)
+      new Asks(session as unknown as Session, keys as Keys).add(request as PermissionRequest)
     })
     t.match(await answered, { behavior: 'deny', message: 'The user said no.' }, JSON.stringify(questions))
     t.strictSame(pressed, ['y', 'n', 's'])
