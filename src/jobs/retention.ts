@@ -23,8 +23,6 @@ interface Finished {
   sessions: readonly string[]
 }
 
-/** After a sweep that failed the next one waits for so long at least. */
-const AGAIN_MS = 1_000
 /** Jobs that are read, or forgotten, at once. */
 const BATCH = 500
 
@@ -66,22 +64,19 @@ export class Retention {
     this.#timer?.cancel()
   }
 
-  #schedule(leastMs = 0): void {
+  #schedule(): void {
     if (this.#stopped) return
-    const { clock, sweepIntervalMs } = this.#options
-    this.#timer = clock.after(Math.max(sweepIntervalMs, leastMs), () => void this.#sweep())
+    this.#timer = this.#options.clock.after(this.#options.sweepIntervalMs, () => void this.#sweep())
   }
 
   async #sweep(): Promise<void> {
-    let leastMs = 0
     try {
       if (this.#options.adapter.ended) await this.#removeEnded()
       else await this.#prune()
     } catch (error) {
       this.#options.logger.error({ err: toError(error) }, 'old jobs could not be removed')
-      leastMs = AGAIN_MS
     }
-    this.#schedule(leastMs)
+    this.#schedule()
   }
 
   /** @throws when a session, or a job, could not be removed; both are tried again at the next sweep */

@@ -8,5 +8,4 @@ export interface Backoff {
 
 /** Milliseconds to wait after so many tries in vain, 1 at least. */
 export const delayAfter = (tries: number, { firstMs, longestMs = Number.POSITIVE_INFINITY }: Backoff): number =>
-  // not 0 times infinity after more than a thousand
-  firstMs === 0 ? 0 : Math.min(firstMs * 2 ** (tries - 1), longestMs)
+  Math.min(firstMs * 2 ** (tries - 1), longestMs)

@@ -43,9 +43,6 @@ export interface DelivererOptions {
 
 /** Before a lane that another process has to finish first is looked at again. */
 const HELD_UP_MS = 250
-/** So many attempts may follow each other without a pause, where none is asked for; then there is one. */
-const MOST_AT_ONCE = 10
-const LEAST_PAUSE_MS = 1_000
 /** A receiver that asks for more patience than this gets this much. */
 const MAX_PAUSE_MS = 60 * 60 * 1000
 /** Failures that another attempt would not change. */
@@ -397,7 +394,7 @@ export class WebhookDeliverer {
             retryAfterMs === undefined ? undefined : this.#clock.now() + Math.min(retryAfterMs, MAX_PAUSE_MS)
           this.#outcomes.failed(laneId, delivery)
         }
-        if (await this.#pause(lane, pauseAfter(attempt, target), retryAfterMs)) continue
+        if (await this.#pause(lane, delayAfter(attempt, { firstMs: target.retryDelayMs }), retryAfterMs)) continue
         if (this.#outlasts) return false
       }
       this.#outcomes.lose(laneId, delivery, error, status)
@@ -429,6 +426,3 @@ export class WebhookDeliverer {
     if (this.#outlasts && this.#outbox.rememberGone) this.#outcomes.ask(this.#outbox.rememberGone(key))
   }
 }
-
-const pauseAfter = (attempt: number, { retryDelayMs }: WebhookTarget): number =>
-  Math.max(delayAfter(attempt, { firstMs: retryDelayMs }), attempt < MOST_AT_ONCE ? 0 : LEAST_PAUSE_MS)

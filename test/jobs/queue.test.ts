@@ -361,19 +361,3 @@ t.test('a sweep of old jobs that is under way when the queue is closed asks for 
   await settle(20)
   t.equal(asked, before)
 })
-
-t.test(
-  'old jobs that cannot be removed are not tried again without a pause, however often it is looked for them',
-  async (t) => {
-    let asked = 0
-    const adapter = Object.assign(createMemoryQueueAdapter({ now: () => 0 }), {
-      ended() {
-        asked++
-        return Promise.reject(new Error('disk full'))
-      },
-    })
-    const { clock } = await jobWorld(t, { adapter, retention: { maxAgeMs: 0, sweepIntervalMs: 1 } })
-    await clock.advance(5_000)
-    t.ok(asked > 1 && asked < 10, `${asked} times in five seconds`)
-  },
-)

@@ -76,27 +76,6 @@ t.test('a delivery is repeated with the same id and bytes, later every time, and
   t.match(deliverer.counts, { delivered: 1, failedAttempts: 4, lost: 1 })
 })
 
-t.test('a receiver that is gone is not asked without a pause and without end, where none is asked for', async (t) => {
-  const { sink, clock, deliverer, send } = await deliveryWorld(t, { attempts: 100, retryDelayMs: 0 })
-  sink.answer = status(500, { 'retry-after': '0' })
-  send()
-  const made = (count: number) =>
-    until(async () => {
-      await clock.advance(0)
-      return deliverer.counts.failedAttempts >= count
-    }, `${count} attempts`)
-  await made(10)
-  for (let turn = 0; turn < 200; turn++) await clock.advance(0)
-  t.equal(deliverer.counts.failedAttempts, 10)
-  sink.stop()
-  for (let attempt = 11; attempt <= 13; attempt++) {
-    await clock.advance(1_000)
-    await made(attempt)
-  }
-  t.equal(deliverer.counts.failedAttempts, 13)
-  await deliverer.close()
-})
-
 t.test('a redirect is a failure and is not followed', async (t) => {
   const { sink, deliverer, send, idle } = await deliveryWorld(t, { attempts: 1 })
   for (const code of [301, 302, 303, 307, 308]) {
