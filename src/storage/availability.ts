@@ -11,8 +11,6 @@ import { type GatewayStorage, isFenced, isRefusal, isUnreadable, StorageError } 
 const PROBE_MS = 1_000
 /** One that fails again so soon after it took something may take some and refuse the rest, as one that is nearly full, or come and go. */
 const RELAPSE_MS = 30_000
-/** Who waits for such a one is woken no more often than that: what it takes would have all try again that it refuses. */
-const WAKE_MS = 1_000
 /** So many times it is told of each time, and from then on ever more seldom. */
 const TOLD_TIMES = 3
 const TELLING: Backoff = { firstMs: 1_000, longestMs: 60_000 }
@@ -60,7 +58,7 @@ const LONG: ReadonlySet<string> = new Set(['list', 'awake', 'restTotals', 'prune
 
 /**
  * Whether a storage takes what it is given: told by everything that is asked of it and, while it takes nothing, by asking it again every
- * second. A write that it takes wakes all who wait for it.
+ * second. The first write that it takes wakes all who wait for it.
  */
 export class StorageWatch {
   /** The storage, watched. */
@@ -70,9 +68,6 @@ export class StorageWatch {
   readonly #logger: Logger
   readonly #waiting = new Set<() => void>()
   #probe: Timer | undefined
-  /** By the steady clock: when those were last woken who wait. */
-  #wokeAt = 0
-  #waking: Timer | undefined
   #closed = false
   /** Whether the storage takes nothing from this process any more: whoever would try again does not. */
   #fenced = false
@@ -116,7 +111,7 @@ export class StorageWatch {
     return this.#probe === undefined && !this.#silent && !this.#fenced
   }
 
-  /** Runs `work` after `delayMs`, or sooner: when the storage takes something again; never once it is closed: it may be another gateway's then. */
+  /** Runs `work` after `delayMs`, or as soon as the storage takes something again; never once it is closed: it may be another gateway's then. */
   readonly retryAfter: Clock['after'] = (delayMs, work) => {
     const run = () => {
       if (this.#fenced || this.#closed) return
@@ -180,18 +175,7 @@ export class StorageWatch {
     if (!this.#probe) this.#runWaiting()
   }
 
-  #wake(): void {
-    const restMs = this.#relapses > 0 ? this.#wokeAt + WAKE_MS - this.#clock.steady() : 0
-    if (restMs <= 0) this.#runWaiting()
-    else
-      this.#waking ??= this.#clock.after(restMs, () => {
-        this.#waking = undefined
-        this.#runWaiting()
-      })
-  }
-
   #runWaiting(): void {
-    this.#wokeAt = this.#clock.steady()
     // what comes meanwhile waits for itself, and one of them may call another off
     for (const run of [...this.#waiting]) if (this.#waiting.has(run)) run()
   }
@@ -206,7 +190,7 @@ export class StorageWatch {
       this.#proving = undefined
       if (!isTold) this.#tellTaken()
     })
-    this.#wake()
+    this.#runWaiting()
   }
 
   #tellTaken(): void {
@@ -245,7 +229,6 @@ export class StorageWatch {
     this.#probe?.cancel()
     this.#probe = undefined
     this.#proving?.cancel()
-    this.#waking?.cancel()
     this.#waiting.clear()
   }
 
@@ -269,7 +252,6 @@ export class StorageWatch {
     this.#probe?.cancel()
     this.#proving?.cancel()
     this.#silence?.cancel()
-    this.#waking?.cancel()
     this.#waiting.clear()
     if (isOfAnother(this.#given, this)) return
     await this.#given.close()
