@@ -4,12 +4,22 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
+import type { Answer } from '../../client/index.js'
 import { until } from '../fixtures/build.js'
 import { attached, eventFrame, said } from '../fixtures/client-platform.js'
 import { COMMAND, CTRL_C, CTRL_D, CTRL_Z, runPlain, Terminal } from '../fixtures/terminal.js'
 import { skip, world } from '../fixtures/terminal-world.js'
 
 const ID = 's'.repeat(36)
+const BLUE: Answer = { answers: { 'Which colour do you like better?': 'Blue' } }
+
+/** Answers what the one session that there is asks, as somebody who is not at the terminal. */
+async function answerElsewhere(client: Awaited<ReturnType<typeof world>>['client'], answer: Answer): Promise<void> {
+  const [session] = await client.sessions.list().toArray()
+  const events = await client.sessions.events(session!.id).toArray()
+  const { request } = events.find((event) => event.type === 'permission_requested')!
+  await client.session(session!.id).answer(request.id, answer)
+}
 
 t.test('approvals are given with one key, from the first word to the file', { skip }, async (t) => {
   const { terminal, client } = await world(t)
@@ -93,10 +103,7 @@ t.test('nor do the letters of a word that is written over it', { skip }, async (
   const screen = terminal(['run', 'Please write a report.'])
   await screen.shows('[n] deny')
   screen.press('please')
-  const [session] = await client.sessions.list().toArray()
-  const events = await client.sessions.events(session!.id).toArray()
-  const { request } = events.find((event) => event.type === 'permission_requested')!
-  await client.session(session!.id).answer(request.id, 'allow')
+  await answerElsewhere(client, 'allow')
   await screen.shows('⎿ Wrote report.md')
 })
 
@@ -127,12 +134,7 @@ t.test('what somebody else answers is no longer asked', { skip }, async (t) => {
   const { terminal, client } = await world(t)
   const screen = terminal(['run', 'ask me a question'])
   await screen.shows('do not answer')
-  const [session] = await client.sessions.list().toArray()
-  const events = await client.sessions.events(session!.id).toArray()
-  const asked = events.find((event) => event.type === 'permission_requested')
-  await client
-    .session(session!.id)
-    .answer(asked!.request.id, { answers: { 'Which colour do you like better?': 'Blue' } })
+  await answerElsewhere(client, BLUE)
   await screen.shows('You chose Blue.')
   t.equal(await screen.exited, 0)
 })
@@ -146,10 +148,7 @@ t.test(
     await screen.shows('[o] something else')
     screen.press('o')
     await screen.shows('Your answer')
-    const [session] = await client.sessions.list().toArray()
-    const events = await client.sessions.events(session!.id).toArray()
-    const { request } = events.find((event) => event.type === 'permission_requested')!
-    await client.session(session!.id).answer(request.id, { answers: { 'Which colour do you like better?': 'Blue' } })
+    await answerElsewhere(client, BLUE)
     await screen.shows('You chose Blue.')
     t.equal(await screen.exited, 0)
     t.notMatch(screen.text, /no such/)

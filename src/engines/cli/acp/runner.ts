@@ -350,7 +350,7 @@ export class AcpRunner implements Runner {
   }
 
   #update(update: SessionUpdate, sessionId: string): void {
-    if (!this.#isOpen && this.#floods) return
+    if (!this.#isOpen && this.#endsIfFlooding()) return
     this.#turn?.heard()
     if (!this.#turn && this.#isOpen && !this.#closing) {
       this.#afterwards?.cancel()
@@ -373,8 +373,8 @@ export class AcpRunner implements Runner {
     this.#translator.translate(update)
   }
 
-  /** Whether it has said too much to be opened; nothing more of it is read then. */
-  get #floods(): boolean {
+  /** One that has said too much to be opened is read no more, and its start fails. @returns whether it has */
+  #endsIfFlooding(): boolean {
     const agent = this.#process!
     if (agent.saidBytes - this.#saidInVain <= MAX_SAID_OPENING) return false
     agent.leaveUnread(agent.exited.then(() => {}))
