@@ -1,7 +1,6 @@
 import type { SessionNotification } from '../../schemas/notifications.js'
 import { type OverNodes, overNodes } from '../cluster/over-nodes.js'
 import type { OwnNode } from '../cluster/own-node.js'
-import type { Clock } from '../lib/clock.js'
 import { answerableSessions } from '../notifications/answers/sessions.js'
 import { attemptsLane } from '../notifications/channels/channels.js'
 import type { ChannelStore } from '../notifications/channels/store.js'
@@ -9,30 +8,16 @@ import { DEFAULT_NOTIFICATION_RETENTION, NotificationFeed } from '../notificatio
 import { Inbox } from '../notifications/inbox.js'
 import { Notifier } from '../notifications/notifier.js'
 import { Outward } from '../notifications/outward.js'
-import type { ResolvedOptions } from '../options.js'
 import type { SessionRegistry } from '../sessions/registry.js'
 import { createMemoryNotificationStore } from '../storage/memory/notification-store.js'
-import type { GatewayStorage } from '../storage/storage.js'
-import type { WebhookDeliverer } from '../webhooks/deliverer.js'
-import type { EgressGuard } from '../webhooks/egress.js'
-import type { DeliveryOutbox } from '../webhooks/outbox.js'
-import type { Gateway, Surroundings } from './shape.js'
+import type { Deliveries } from './deliveries.js'
+import type { Ground } from './ground.js'
+import type { Gateway } from './shape.js'
 
-export interface NotificationsParts {
-  options: ResolvedOptions
-  clock: Clock
-  retryAfter: Clock['after']
-  storage: GatewayStorage | undefined
+export interface NotificationsParts extends Deliveries {
   channels: ChannelStore
   cluster: OwnNode | undefined
   registry: SessionRegistry
-  deliverer: WebhookDeliverer
-  outbox: DeliveryOutbox
-  basePath: string
-  /** Of the operator's own deliveries. */
-  operatorGuard: EgressGuard
-  pushGuard: EgressGuard
-  callerNamed: Surroundings['callerNamed']
 }
 
 export interface BuiltNotifications {
@@ -46,9 +31,9 @@ export interface BuiltNotifications {
 }
 
 /** How people are told of sessions, and answer them: over all nodes where there are several. */
-export function buildNotifications(parts: NotificationsParts): BuiltNotifications {
-  const { options, clock, retryAfter, storage, cluster, registry, deliverer, basePath } = parts
-  const { logger } = options
+export function buildNotifications(ground: Ground, parts: NotificationsParts): BuiltNotifications {
+  const { options, clock, logger, retryAfter, storage, basePath, surroundings } = ground
+  const { cluster, registry, deliverer, outbox, guards } = parts
   const here = answerableSessions(registry)
   const shareWith = { clock, logger, basePath, here, waiting: () => inbox.waiting }
   const nodes = cluster && overNodes(cluster, options.storage!.cluster!, shareWith)
@@ -61,9 +46,9 @@ export function buildNotifications(parts: NotificationsParts): BuiltNotification
   })
   const { onNotification, ...outwardOptions } = options.notifications ?? {}
   const outward = new Outward(outwardOptions, {
-    ...{ clock, logger, retryAfter, deliverer, outbox: parts.outbox, outlasts: storage !== undefined, basePath },
-    ...{ store: parts.channels, guard: parts.operatorGuard, pushGuard: parts.pushGuard },
-    callerNamed: parts.callerNamed,
+    ...{ clock, logger, retryAfter, deliverer, outbox, outlasts: storage !== undefined, basePath },
+    ...{ store: parts.channels, guard: guards.operator, pushGuard: guards.push },
+    callerNamed: surroundings.callerNamed,
     ...{ shared: nodes !== undefined, tellOthers: nodes && (() => nodes.exchange.tell('subscriptions')) },
     sessions: nodes?.sessions ?? here,
   })
