@@ -11,6 +11,8 @@ import { type GatewayStorage, isFenced, isRefusal, isUnreadable, StorageError } 
 const PROBE_MS = 1_000
 /** One that fails again so soon after it took something may take some and refuse the rest, as one that is nearly full, or come and go. */
 const RELAPSE_MS = 30_000
+/** What such a one takes would have all try again that it refuses, and each of them the others: ever more seldom while it goes on so. */
+const WAKING: Backoff = { firstMs: 50, longestMs: 1_000 }
 /** So many times it is told of each time, and from then on ever more seldom. */
 const TOLD_TIMES = 3
 const TELLING: Backoff = { firstMs: 1_000, longestMs: 60_000 }
@@ -58,7 +60,7 @@ const LONG: ReadonlySet<string> = new Set(['list', 'awake', 'restTotals', 'prune
 
 /**
  * Whether a storage takes what it is given: told by everything that is asked of it and, while it takes nothing, by asking it again every
- * second. The first write that it takes wakes all who wait for it.
+ * second. The first write that it takes wakes all who wait for it: at once, unless it goes on taking some and refusing the rest.
  */
 export class StorageWatch {
   /** The storage, watched. */
@@ -68,6 +70,9 @@ export class StorageWatch {
   readonly #logger: Logger
   readonly #waiting = new Set<() => void>()
   #probe: Timer | undefined
+  /** By the steady clock: when something that was written last woke those who wait. */
+  #wokeAt = 0
+  #waking: Timer | undefined
   #closed = false
   /** Whether the storage takes nothing from this process any more: whoever would try again does not. */
   #fenced = false
@@ -111,7 +116,7 @@ export class StorageWatch {
     return this.#probe === undefined && !this.#silent && !this.#fenced
   }
 
-  /** Runs `work` after `delayMs`, or as soon as the storage takes something again; never once it is closed: it may be another gateway's then. */
+  /** Runs `work` after `delayMs`, or sooner: when the storage takes something again; never once it is closed: it may be another gateway's then. */
   readonly retryAfter: Clock['after'] = (delayMs, work) => {
     const run = () => {
       if (this.#fenced || this.#closed) return
@@ -141,7 +146,7 @@ export class StorageWatch {
       answer.then(
         () => {
           if (!isLong) this.#onAnswer()
-          if (!READS.has(name)) this.#onTaken()
+          if (!READS.has(name) && this.#onTaken()) this.#wakeSoon()
         },
         (error) => {
           if (!isLong) this.#onAnswer()
@@ -175,13 +180,26 @@ export class StorageWatch {
     if (!this.#probe) this.#runWaiting()
   }
 
+  #wakeSoon(): void {
+    const wake = () => {
+      this.#waking?.cancel()
+      this.#waking = undefined
+      this.#wokeAt = this.#clock.steady()
+      this.#runWaiting()
+    }
+    const restMs = this.#relapses > 0 ? this.#wokeAt + delayAfter(this.#relapses, WAKING) - this.#clock.steady() : 0
+    if (restMs <= 0) wake()
+    else this.#waking ??= this.#clock.after(restMs, wake)
+  }
+
   #runWaiting(): void {
     // what comes meanwhile waits for itself, and one of them may call another off
     for (const run of [...this.#waiting]) if (this.#waiting.has(run)) run()
   }
 
-  #onTaken(): void {
-    if (!this.#probe) return
+  /** @returns whether it took nothing before */
+  #onTaken(): boolean {
+    if (!this.#probe || this.#closed) return false
     this.#probe.cancel()
     this.#probe = undefined
     const isTold = this.#relapses < TOLD_TIMES
@@ -190,7 +208,12 @@ export class StorageWatch {
       this.#proving = undefined
       if (!isTold) this.#tellTaken()
     })
-    this.#runWaiting()
+    return true
+  }
+
+  /** Once a second at most, whatever comes of it. */
+  #onProbed(): void {
+    if (this.#onTaken()) this.#runWaiting()
   }
 
   #tellTaken(): void {
@@ -229,6 +252,7 @@ export class StorageWatch {
     this.#probe?.cancel()
     this.#probe = undefined
     this.#proving?.cancel()
+    this.#waking?.cancel()
     this.#waiting.clear()
   }
 
@@ -237,12 +261,12 @@ export class StorageWatch {
       const given = this.#given
       if (given.probe)
         Promise.resolve(refused(() => given.probe!())).then(
-          () => this.#onTaken(),
+          () => this.#onProbed(),
           // another one may have begun meanwhile
           () => this.#probe === probe && !this.#closed && this.#probeLater(),
         )
       // it is asked by whoever waits for it, and by the next caller
-      else this.#onTaken()
+      else this.#onProbed()
     })
     this.#probe = probe
   }
@@ -252,6 +276,7 @@ export class StorageWatch {
     this.#probe?.cancel()
     this.#proving?.cancel()
     this.#silence?.cancel()
+    this.#waking?.cancel()
     this.#waiting.clear()
     if (isOfAnother(this.#given, this)) return
     await this.#given.close()
