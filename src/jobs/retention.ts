@@ -1,4 +1,5 @@
 import { toError } from '../errors.js'
+import { delayAfter } from '../lib/backoff.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import { byText, SortedList } from '../lib/sorted-list.js'
@@ -23,6 +24,8 @@ interface Finished {
   sessions: readonly string[]
 }
 
+/** After sweeps that failed the next one comes ever later, until they are so far apart, however short the interval. */
+const LONGEST_MS = 1_000
 /** Jobs that are read, or forgotten, at once. */
 const BATCH = 500
 
@@ -32,6 +35,8 @@ export class Retention {
   /** Of an adapter that has no `ended`. */
   readonly #finished = new SortedList<Finished>((a, b) => a.finishedAt - b.finishedAt || byText(a.id, b.id))
   #timer: Timer | undefined
+  /** Sweeps that failed, in a row. */
+  #failed = 0
   #stopped = false
 
   constructor(options: RetentionOptions) {
@@ -66,14 +71,19 @@ export class Retention {
 
   #schedule(): void {
     if (this.#stopped) return
-    this.#timer = this.#options.clock.after(this.#options.sweepIntervalMs, () => void this.#sweep())
+    const { clock, sweepIntervalMs: firstMs } = this.#options
+    const inMs =
+      this.#failed === 0 ? firstMs : delayAfter(this.#failed, { firstMs, longestMs: Math.max(firstMs, LONGEST_MS) })
+    this.#timer = clock.after(inMs, () => void this.#sweep())
   }
 
   async #sweep(): Promise<void> {
     try {
       if (this.#options.adapter.ended) await this.#removeEnded()
       else await this.#prune()
+      this.#failed = 0
     } catch (error) {
+      this.#failed++
       this.#options.logger.error({ err: toError(error) }, 'old jobs could not be removed')
     }
     this.#schedule()

@@ -62,6 +62,8 @@ const RECENT_CHARS = 4 * 1024 * 1024
 const SLACK = 100
 /** What is too old is forgotten as often, while there is anything. */
 const SWEEP_MS = 60 * 60 * 1000
+/** No more often, however soon it is too old: what cannot be forgotten is not tried without a pause. */
+const SOONEST_SWEEP_MS = 1_000
 /** A notification may be older than one before it by what the clocks of nodes differ. */
 const MAX_SKEW_MS = 60_000
 
@@ -206,7 +208,7 @@ export class NotificationFeed {
   #sweepLater(): void {
     const { store, retention, clock } = this.#options
     if (this.#closed) return
-    this.#sweep ??= clock.after(Math.min(SWEEP_MS, retention.maxAgeMs), async () => {
+    this.#sweep ??= clock.after(Math.max(SOONEST_SWEEP_MS, Math.min(SWEEP_MS, retention.maxAgeMs)), async () => {
       this.#sweep = undefined
       await this.#prune()
       const isEmpty = (await store.oldest(0).catch(() => 0)) === undefined

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { WebhookDelivery } from '../../schemas/jobs.js'
 import { toError } from '../errors.js'
-import { delayAfter } from '../lib/backoff.js'
+import { type Backoff, delayAfter } from '../lib/backoff.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
 import { readInTime } from '../lib/patience.js'
@@ -43,6 +43,8 @@ export interface DelivererOptions {
 
 /** Before a lane that another process has to finish first is looked at again. */
 const HELD_UP_MS = 250
+/** Where no pause is asked for there is none before the second attempt, and then one that comes to a second: there may be any number of them. */
+const UNASKED: Backoff = { firstMs: 1, longestMs: 1_000 }
 /** A receiver that asks for more patience than this gets this much. */
 const MAX_PAUSE_MS = 60 * 60 * 1000
 /** Failures that another attempt would not change. */
@@ -394,7 +396,7 @@ export class WebhookDeliverer {
             retryAfterMs === undefined ? undefined : this.#clock.now() + Math.min(retryAfterMs, MAX_PAUSE_MS)
           this.#outcomes.failed(laneId, delivery)
         }
-        if (await this.#pause(lane, delayAfter(attempt, { firstMs: target.retryDelayMs }), retryAfterMs)) continue
+        if (await this.#pause(lane, pauseAfter(attempt, target), retryAfterMs)) continue
         if (this.#outlasts) return false
       }
       this.#outcomes.lose(laneId, delivery, error, status)
@@ -425,4 +427,9 @@ export class WebhookDeliverer {
   #rememberGone(key: string): void {
     if (this.#outlasts && this.#outbox.rememberGone) this.#outcomes.ask(this.#outbox.rememberGone(key))
   }
+}
+
+function pauseAfter(attempt: number, { retryDelayMs }: WebhookTarget): number {
+  if (retryDelayMs > 0) return delayAfter(attempt, { firstMs: retryDelayMs })
+  return attempt === 1 ? 0 : delayAfter(attempt - 1, UNASKED)
 }

@@ -361,3 +361,26 @@ t.test('a sweep of old jobs that is under way when the queue is closed asks for 
   await settle(20)
   t.equal(asked, before)
 })
+
+t.test(
+  'old jobs that cannot be removed are not tried again without a pause, however often it is looked for them',
+  async (t) => {
+    let asked = 0
+    let isFull = true
+    const adapter = Object.assign(createMemoryQueueAdapter({ now: () => 0 }), {
+      async ended() {
+        asked++
+        if (isFull) throw new Error('disk full')
+        return []
+      },
+    })
+    const { clock } = await jobWorld(t, { adapter, retention: { maxAgeMs: 0, sweepIntervalMs: 1 } })
+    await clock.advance(10_000)
+    t.ok(asked > 10 && asked < 30, `${asked} times in ten seconds`)
+    isFull = false
+    await clock.advance(1_000)
+    asked = 0
+    await clock.advance(100)
+    t.equal(asked, 100, 'and as often as it is asked for again when they can')
+  },
+)

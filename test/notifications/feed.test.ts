@@ -68,6 +68,27 @@ t.test('every notification has its place, and everything after a place is read f
   t.equal((await world.call('GET', `/notifications?types=session_closed&after=${ids[0]}&limit=1`)).json.length, 1)
 })
 
+t.test('what is to be forgotten at once, and is not, is not asked for without a pause', async (t) => {
+  const storage = createMemoryStorage()
+  let asked = 0
+  const notifications: NonNullable<typeof storage.notifications> = Object.create(storage.notifications!, {
+    prune: {
+      value: () => {
+        asked++
+        return Promise.reject(new Error('disk full'))
+      },
+    },
+  })
+  const retention = { maxAgeMs: 1 }
+  const world = await buildServer(t, { storage: { ...storage, notifications }, notifications: { retention } })
+  await turns(world, 1)
+  await until(async () => (await storage.notifications!.oldest(0)) !== undefined)
+  asked = 0
+  await world.clock.advance(10_000)
+  t.ok(asked > 1 && asked < 15, `${asked} times in ten seconds`)
+  await closed(world)
+})
+
 t.test('what is no place is refused, and after a place that is not known comes all that is kept', async (t) => {
   const world = await buildServer(t)
   await turns(world, 2)

@@ -76,6 +76,33 @@ t.test('a delivery is repeated with the same id and bytes, later every time, and
   t.match(deliverer.counts, { delivered: 1, failedAttempts: 4, lost: 1 })
 })
 
+t.test('a receiver that is gone is not asked without a pause and without end, where none is asked for', async (t) => {
+  const { sink, clock, deliverer, send } = await deliveryWorld(t, { attempts: 5_000, retryDelayMs: 0 })
+  sink.answer = status(500, { 'retry-after': '0' })
+  send()
+  const made = (count: number) => until(() => deliverer.counts.failedAttempts >= count, `${count} attempts`)
+  await made(1)
+  for (const [index, pauseMs] of [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000, 1_000, 1_000].entries()) {
+    await clock.advance(pauseMs)
+    await made(index + 2)
+  }
+  await clock.advance(999)
+  t.equal(deliverer.counts.failedAttempts, 15)
+  await deliverer.close()
+})
+
+t.test('nor after more attempts than a delay can be doubled', async (t) => {
+  const { sink, clock, deliverer, send } = await deliveryWorld(t, { attempts: 5_000, retryDelayMs: 0 })
+  sink.answer = status(500)
+  send('lane', { failed: 2_000 })
+  await until(() => deliverer.counts.failedAttempts === 1, 'an attempt')
+  await clock.advance(999)
+  for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate)
+  t.equal(sink.received.length, 1)
+  await clock.advance(1)
+  await until(() => sink.received.length === 2, 'the next one')
+})
+
 t.test('a redirect is a failure and is not followed', async (t) => {
   const { sink, deliverer, send, idle } = await deliveryWorld(t, { attempts: 1 })
   for (const code of [301, 302, 303, 307, 308]) {
