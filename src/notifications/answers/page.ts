@@ -45,11 +45,14 @@ export const ANSWER_PAGE_HEADERS: Readonly<Record<string, string>> = {
 export const answerPage = (view: AnswerView): string =>
   view.state === 'open' ? openPage(view) : messagePage('Answered already', settledText(view.resolved))
 
-export const takenPage = ({ behavior }: ResolvePermissionRequest): string =>
-  messagePage(
-    behavior === 'allow' ? 'Allowed' : 'Denied',
-    'Your answer was the first, and was taken. You may close this page.',
-  )
+export const takenPage = (answer: ResolvePermissionRequest): string =>
+  messagePage(headlineOf(answer), 'Your answer was the first, and was taken. You may close this page.')
+
+function headlineOf(answer: ResolvePermissionRequest): string {
+  if (answer.behavior === 'deny') return 'Denied'
+  // by a link nothing but answers to questions goes into an input
+  return answer.updatedInput ? 'Answered' : 'Allowed'
+}
 
 /** A page of a headline and a sentence. */
 export const messagePage = (headline: string, text: string): string =>
