@@ -18,7 +18,11 @@ const IDLE_MS = 60_000
 /** Gateways one after the other on one storage. */
 async function world(t: Test, options: BuildOptions = {}) {
   let time = new VirtualClock()
-  const clock = { now: () => time.now(), advance: (ms: number) => time.advance(ms) }
+  const clock = {
+    now: () => time.now(),
+    advance: (ms: number) => time.advance(ms),
+    set: (byMs: number) => time.set(byMs),
+  }
   const storage: GatewayStorage = options.storage ?? createMemoryStorage({ now: () => clock.now() })
   const build = () =>
     buildGateway(t, {
@@ -142,6 +146,17 @@ t.test('the deadline of what a sleeping session waits for comes, wherever it sle
   t.equal(runnerOf(c)?.settled.length ?? 0, 0)
   await clock.advance(5_000)
   await until(() => runnerOf(c)?.settled.length === 1, 'it had a while of grace')
+})
+
+t.test('a deadline that passed while the machine slept comes within two minutes after', async (t) => {
+  const { parked, left, clock, runnerOf } = await world(t)
+  const id = await parked('e1', clock.now() + 24 * 3_600_000)
+  await left(id)
+  // which no timer counts
+  clock.set(30 * 3_600_000)
+  await clock.advance(120_000)
+  await until(() => runnerOf(id)!.settled.length === 1, 'the deadline')
+  t.match(runnerOf(id)!.settled, [{ result: { status: 'failed', reason: 'timeout' } }])
 })
 
 t.test('what an engine served when its process died is read once, and then sleeps as others do', async (t) => {

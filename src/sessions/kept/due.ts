@@ -31,6 +31,9 @@ const AGAIN_MS = 30_000
 /** Until it is looked for those that have ended and that nodes have left which are gone. */
 const LOOK_MS = 5 * 60_000
 
+/** Timers do not notice that the clock was set forward or that the machine slept; so the time is looked at this often. */
+const CLOCK_MS = 60_000
+
 /** The next look at what is due: at the earliest of the times that were asked for. */
 class NextLook {
   readonly #parts: DueParts
@@ -47,12 +50,22 @@ class NextLook {
     const { clock, retryAfter } = this.#parts
     if (this.stopped || (this.#next && this.#next.at <= at)) return
     this.#next?.timer.cancel()
-    const run = () => {
-      this.#next = undefined
-      this.#look()
-    }
-    const delayMs = at - clock.now()
-    this.#next = { at, timer: by === 'after' ? clock.after(delayMs, run) : retryAfter(delayMs, run) }
+    const leftMs = at - clock.now()
+    if (by === 'after') this.#arm(at, clock.steady() + leftMs)
+    else this.#next = { at, timer: retryAfter(leftMs, () => this.#go()) }
+  }
+
+  /** @param steadyAt when as much time has passed, whatever the clock says: where it was set back that comes first */
+  #arm(at: number, steadyAt: number): void {
+    const { clock } = this.#parts
+    const left = () => Math.min(at - clock.now(), steadyAt - clock.steady())
+    const run = () => (left() > 0 ? this.#arm(at, steadyAt) : this.#go())
+    this.#next = { at, timer: clock.after(Math.min(left(), CLOCK_MS), run) }
+  }
+
+  #go(): void {
+    this.#next = undefined
+    this.#look()
   }
 
   stop(): void {
