@@ -1,4 +1,4 @@
-import { closeSync, openSync, statSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, realpathSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import pc from 'picocolors'
 import type { CreateSessionRequest, PermissionMode } from '../../client/index.js'
@@ -51,8 +51,12 @@ export async function run(words: string[], options: RunOptions): Promise<void> {
 /** Before a turn is begun whose last words would be lost. What the file has stays until there are others. */
 function assertWritable(file: string): void {
   try {
+    const there = statSync(file, { throwIfNoEntry: false })
     // whoever reads a pipe would read to its end now, and be gone when the words come
-    if (!statSync(file, { throwIfNoEntry: false })?.isFIFO()) closeSync(openSync(file, 'a'))
+    if (there?.isFIFO()) return
+    closeSync(openSync(file, 'a'))
+    // a turn that is refused leaves none
+    if (!there) unlinkSync(realpathSync(file))
   } catch (error) {
     throw new CommandFailure(
       `${file} cannot be written: ${(error as Error).message}. See --output-last-message.`,

@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process'
-import { mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
@@ -99,6 +99,9 @@ t.test(
     t.equal((await client.sessions.list().toArray()).length, before, 'no turn was begun whose last words would be lost')
     t.match(await run(['run', '--output-last-message', last, '--cwd', '/', 'x']), { code: 3 })
     t.equal(readFileSync(last, 'utf8'), 'In lines.\n', 'what the file had stays')
+    const never = join(work, 'never.txt')
+    t.match(await run(['run', '--output-last-message', never, '--cwd', '/', 'x']), { code: 3 })
+    t.notOk(existsSync(never), 'and what was not there is not')
     const pipe = join(work, 'pipe')
     execFileSync('mkfifo', [pipe])
     const reader = promisify(execFile)('cat', [pipe])
