@@ -1,5 +1,5 @@
 /** The longest delay that `setTimeout` takes; beyond it Node fires at once. */
-const MAX_DELAY_MS = 2 ** 31 - 1
+export const MAX_DELAY_MS = 2 ** 31 - 1
 /** A timer that is late by more was held up with the whole process: stopped, starved, or at work on something else. */
 const HELD_UP_MS = 100
 

@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ProfileInfo } from '../../../schemas/profiles.js'
 import { untilAborted } from '../../lib/aborted.js'
+import { MAX_DELAY_MS } from '../../lib/clock.js'
 import type { Logger } from '../../lib/logger.js'
 import { readPlainFile } from '../../lib/plain-file.js'
 import { tried } from '../../lib/tried.js'
@@ -70,7 +71,7 @@ async function checkOne(check: CredentialCheck, subject: CredentialSubject): Pro
   const { logger, timeoutMs, signal } = check
   const { profile, row } = subject
   if (signal.aborted) return
-  const late = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
+  const late = AbortSignal.any([signal, AbortSignal.timeout(Math.min(timeoutMs, MAX_DELAY_MS))])
   const probed = async () => {
     if (!(await hasConfigDir(subject))) return undefined
     return check.probe ? check.probe(profile, subject.env) : probe(subject, check.claudeSdk, late)

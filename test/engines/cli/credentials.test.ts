@@ -72,6 +72,12 @@ t.test('an agent that does not answer is not waited for', async (t) => {
   t.strictSame(warned, [])
 })
 
+t.test('an agent may take as long as any number says', async (t) => {
+  const { subject } = build(t)
+  for (const timeoutMs of [2 ** 31, 2 ** 32, Number.MAX_SAFE_INTEGER])
+    t.strictSame((await check({ subjects: [subject('in')], timeoutMs })).verdicts, { in: 'logged_in' }, `${timeoutMs}`)
+})
+
 t.test('an agent is not asked any more when nobody waits for its answer', async (t) => {
   const { subject, home } = build(t)
   const late = new AbortController()
