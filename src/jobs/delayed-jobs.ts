@@ -21,6 +21,8 @@ export class DelayedJobs {
   readonly #fellDue = new Map<string, number>()
   /** Those that fall due later are in the adapter alone. */
   #until = Number.POSITIVE_INFINITY
+  /** By the clock of then; those that were due already are in the adapter alone. */
+  #readAt = Number.NEGATIVE_INFINITY
   #reading = false
   #stopped = false
 
@@ -43,7 +45,8 @@ export class DelayedJobs {
     const { adapter, clock } = this.#options
     // what comes to wait meanwhile may be missing in the page
     this.#until = Number.POSITIVE_INFINITY
-    const first = await adapter.delayed!(clock.now(), PAGE)
+    this.#readAt = clock.now()
+    const first = await adapter.delayed!(this.#readAt, PAGE)
     for (const { id, nextRunAt } of first) this.#due.set(id, nextRunAt)
     if (first.length >= PAGE) this.#until = first.at(-1)!.nextRunAt
   }
@@ -65,6 +68,7 @@ export class DelayedJobs {
     const now = this.#options.clock.now()
     for (const [id, at] of this.#fellDue) if (at > now) this.set(id, at)
     this.#fellDue.clear()
+    if (now < this.#readAt) this.#readAgain()
   }
 
   stop(): void {
@@ -74,7 +78,11 @@ export class DelayedJobs {
 
   /** Those of the page are gone: the next ones are to be known before they fall due. */
   #readOn(): void {
-    if (this.#due.size > 0 || this.#until === Number.POSITIVE_INFINITY || this.#reading || this.#stopped) return
+    if (this.#due.size === 0 && this.#until !== Number.POSITIVE_INFINITY) this.#readAgain()
+  }
+
+  #readAgain(): void {
+    if (this.#reading || this.#stopped) return
     this.#reading = true
     const reading = persistently(async () => {
       if (this.#stopped) return

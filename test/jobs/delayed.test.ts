@@ -70,6 +70,30 @@ t.test(
 )
 
 t.test(
+  'a job that was due when the process began waits for its time again when the clock is set back right after',
+  async (t) => {
+    const { clock, adapter } = await left({ delayed: 1 })
+    await clock.advance(1_500)
+    let isSetBack = false
+    const setBack: QueueAdapter = {
+      ...adapter,
+      delayed: async (after, limit) => {
+        const found = await adapter.delayed!(after, limit)
+        if (!isSetBack) clock.set(-1_000)
+        isSetBack = true
+        return found
+      },
+    }
+    const { queue } = await jobWorld(t, { clock, adapter: setBack })
+    await settle()
+    t.match(await queue.get('delayed-1'), { status: 'queued' })
+    await clock.advance(1_000)
+    await settle()
+    t.match(await queue.get('delayed-1'), { status: 'running' })
+  },
+)
+
+t.test(
   'queued jobs of an earlier process stay in the adapter, are counted, and run when it is their turn',
   async (t) => {
     const { clock, adapter, listed } = await left({ ready: 40, delayed: 5 })
