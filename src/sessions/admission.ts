@@ -15,7 +15,7 @@ import type {
   RunnerSnapshot,
   SessionRunnerConfig,
 } from '../engines/runner.js'
-import { type FieldError, GatewayError, invalidField } from '../errors.js'
+import { type FieldError, GatewayError, invalidField, isOf } from '../errors.js'
 import type { Clock } from '../lib/clock.js'
 import { assertMeta, copyOf, isRecord, metaProblem } from '../lib/json-value.js'
 import { type PathResult, type PathRoots, resolveWithinRoots } from '../lib/paths-within-roots.js'
@@ -274,7 +274,7 @@ export function pathOrRefusal(resolved: PathResult, field: string): string {
 
 /** A refusal of ours says what to do; what a host's code threw may hold anything and goes to the log only, as the cause. */
 const startFailure = (error: unknown): GatewayError =>
-  error instanceof GatewayError && error.code !== 'SG_ERR_OPTION'
+  isOf(GatewayError, error) && error.code !== 'SG_ERR_OPTION'
     ? error
     : new GatewayError('SG_ERR_ENGINE_START', { cause: error })
 

@@ -37,6 +37,19 @@ t.test('a runner whose start fails is 201, then session_error and failed', async
   t.match(await world.registry.get(id), { statusDetail: 'no such binary' })
 })
 
+t.test('a hook that throws what cannot be asked what it is has not started the engine', async (t) => {
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  const hook = () => {
+    throw proxy
+  }
+  for (const options of [{ buildRunnerConfig: hook }, { createEngineRunner: hook }]) {
+    const { registry } = await buildGateway(t, options)
+    await t.rejects(registry.create({ cwd: SOME_CWD }), { code: 'SG_ERR_ENGINE_START' })
+    t.same(await registry.list(), [])
+  }
+})
+
 t.test('a runner that throws from send fails its session, and one whose send is async and rejects', async (t) => {
   const send = () => {
     throw new Error('broken pipe')

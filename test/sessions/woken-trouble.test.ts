@@ -52,6 +52,19 @@ for (const isJournaled of [true, false]) {
     t.match(await registry.get(id), { status: 'failed', statusDetail: 'gone' })
   })
 
+  t.test(
+    `with ${where}: one whose engine is refused with what cannot be asked what it is is tried again`,
+    async (t) => {
+      const { registry, id, submitted, refuse, clock, engine } = await waking(t, kept())
+      const { proxy, revoke } = Proxy.revocable({} as Error, {})
+      revoke()
+      refuse(proxy)
+      t.match(await submitted, { applied: true })
+      t.match(await registry.get(id), { status: 'parked', statusDetail: /is tried again/ })
+      await until(() => clock.advance(1_000).then(() => engine.runners.length > 2), 'another try')
+    },
+  )
+
   t.test(`with ${where}: one that is deleted meanwhile is not said to be tried again`, async (t) => {
     const { registry, id, submitted } = await waking(t, kept())
     const info = await registry.close(id, 'client')

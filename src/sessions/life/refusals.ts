@@ -1,4 +1,4 @@
-import { type ErrorCode, GatewayError } from '../../errors.js'
+import { type ErrorCode, GatewayError, isOf } from '../../errors.js'
 
 /**
  * Refusals of policy: who may run what, where and how was decided, and trying again does not change it. Everything else that keeps a
@@ -43,4 +43,4 @@ export const nodeAway = (node: string): GatewayError =>
 
 /** Why there is no engine, for callers; what a host's code threw is not for their eyes. */
 export const reasonOf = (error: unknown): string =>
-  error instanceof GatewayError ? error.message : 'the engine did not start.'
+  isOf(GatewayError, error) ? error.message : 'the engine did not start.'

@@ -1,6 +1,6 @@
 import { letGo } from '../../engines/built-runner.js'
 import type { RunnerSnapshot } from '../../engines/runner.js'
-import { GatewayError, toError } from '../../errors.js'
+import { GatewayError, isOf, toError } from '../../errors.js'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
 import type { Clock, Timer } from '../../lib/clock.js'
 import { KeyedLock } from '../../lib/keyed-lock.js'
@@ -124,7 +124,7 @@ export class Waking {
     try {
       await mailbox.run(session.id, () => this.#rouseInTurn(session))
     } catch (error) {
-      if (!(error instanceof CalledOff)) throw error
+      if (!isOf(CalledOff, error)) throw error
       // the removal that it was called off for may be refused
       await mailbox.run(session.id, () => {})
       if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED', { cause: error })
@@ -143,13 +143,13 @@ export class Waking {
       await this.bringBack(session, session.leaveDesk.snapshot)
     } catch (error) {
       table.onEngine(session, false)
-      const isCalledOff = error instanceof CalledOff
+      const isCalledOff = isOf(CalledOff, error)
       if (!isCalledOff)
         logger.error({ sessionId: id, err: toError(error) }, 'the engine of a session could not be started again')
       if (session.ended) throw new GatewayError('SG_ERR_SESSION_ENDED')
       if (this.#closed) throw new GatewayError('SG_ERR_SHUTTING_DOWN')
       if (isCalledOff) throw error
-      if (!(error instanceof GatewayError)) throw new GatewayError('SG_ERR_ENGINE_START', { cause: error })
+      if (!isOf(GatewayError, error)) throw new GatewayError('SG_ERR_ENGINE_START', { cause: error })
       if (isFinal(error.code, 'idle')) session.fail(error.message, error.code)
       throw error
     }
@@ -228,11 +228,11 @@ export class Waking {
   async #onFailed(session: Session, snapshot: RunnerSnapshot, error: unknown): Promise<void> {
     const { id } = session
     const { keeping, table } = this.#parts
-    const isCalledOff = error instanceof CalledOff
+    const isCalledOff = isOf(CalledOff, error)
     if (!isCalledOff) keeping.report(error, { sessionId: id, phase: 'wake' })
     // all is told of it
     if (session.ended) return
-    if (error instanceof GatewayError && isFinal(error.code, 'parked')) {
+    if (isOf(GatewayError, error) && isFinal(error.code, 'parked')) {
       session.fail(error.message, error.code)
       return
     }
