@@ -385,7 +385,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   /** What its engine has written in the turn that is cut off; nothing else is read of an engine that has ended. */
   #keepFiles(): void {
     const { inTurn, writer, link } = this
-    const snapshot = inTurn && writer && link?.runner.files ? tried(() => link.snapshot()) : undefined
+    const snapshot = inTurn && writer && link?.files ? tried(() => link.snapshot()) : undefined
     if (snapshot?.files) writer?.keep(snapshot)
   }
 }

@@ -94,3 +94,36 @@ t.test('an engine that does not close is left behind', async (t) => {
   await clock.advance(10_000)
   await until(() => ended)
 })
+
+t.test('an engine that cannot say of itself what it is asked ends neither its session nor the process', async (t) => {
+  const facts = ['snapshot', 'canPark', 'canRelease', 'isSpent', 'files']
+  for (const fact of facts) {
+    const world = await buildSession(
+      t,
+      {},
+      {
+        idleReleaseMs: 60_000,
+        script: {
+          capabilities: { parking: 'native' },
+          start(runner) {
+            runner.init()
+            Object.defineProperty(runner, fact, {
+              get() {
+                throw new Error(`${fact}: not connected`)
+              },
+            })
+          },
+        },
+      },
+    )
+    const { session, runner, clock, registry, id } = world
+    await registry.send(id, { type: 'user_message', text: 'go' })
+    runner.complete()
+    await until(() => session.info().status === 'idle', fact)
+    await registry.send(id, { type: 'user_message', text: 'again' })
+    runner.host.requestPermission({ toolName: 'deploy', toolUseId: 'u', input: {} }).catch(() => {})
+    await until(() => session.info().status === 'awaiting_approval', fact)
+    await clock.advance(60_000)
+    t.match(await registry.close(id), { status: 'closed' }, fact)
+  }
+})

@@ -58,7 +58,7 @@ export class EngineDesk implements RunnerOwner {
     const session = this.#session
     const link = new RunnerLink(runner, session, this)
     session.become({ is: 'starting', link })
-    session.files = runner.files
+    session.files = link.files
     const { prompt } = session.config
     // that of a job's run has begun, and may be over
     if (prompt !== undefined && session.jobId === undefined) this.#turns.say(prompt, undefined)
@@ -126,7 +126,7 @@ export class EngineDesk implements RunnerOwner {
     }
     if (!session.hears(link)) return
     session.become({ is: 'live', link })
-    session.files = runner.files
+    session.files = link.files
     if (inTurn) this.#goOnWithTurn()
     else this.#goOn(knowsBefore, isAhead)
   }
@@ -229,7 +229,7 @@ export class EngineDesk implements RunnerOwner {
   #keepDelivered(path: string): void {
     const session = this.#session
     if (!session.writer) return
-    session.delivered = withDelivered(session.delivered, path, session.runner?.files)
+    session.delivered = withDelivered(session.delivered, path, session.link?.files)
     session.touch()
   }
 
@@ -239,7 +239,7 @@ export class EngineDesk implements RunnerOwner {
     session.permissions.forgetCarried()
     this.#keepOrErase()
     this.#turns.onOver?.()
-    if (session.runner?.isSpent) sleep.onSpent(session)
+    if (session.link?.isSpent) sleep.onSpent(session)
     else sleep.consider(session)
   }
 

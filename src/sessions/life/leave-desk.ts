@@ -50,21 +50,21 @@ export class LeaveDesk {
   /** Whether nothing happens here until somebody outside says something, and the engine can be built again then. */
   get canPark(): boolean {
     const { link, started, writer, permissions, executions, bridge, accepting, queued, inTurn } = this.#session
-    if (!link?.runner.snapshot || link.runner.capabilities.parking !== 'native' || !started) return false
+    if (!link?.canPark || !started) return false
     // what is written while the session is being removed would bring it back
     if (writer?.removed) return false
     // a message or an answer that is on its way to the engine would not be in its snapshot
     if (this.#turns.isUnbegun || (queued && !inTurn) || permissions.handing || accepting > 0) return false
-    if (bridge.pending.length > 0 || !permissions.patient || link.runner.canPark === false) return false
+    if (bridge.pending.length > 0 || !permissions.patient) return false
     return (link.waiting && executions.size > 0) || permissions.size > 0
   }
 
   /** Whether the engine may go, to be started again by the next command. */
   get canRelease(): boolean {
-    const { busy, permissions, executions, clients, bridge, concerns, started, serving, runner } = this.#session
+    const { busy, permissions, executions, clients, bridge, concerns, started, serving, link } = this.#session
     const isIdle = !busy && permissions.size === 0 && executions.size === 0
     const isAlone = clients.count === 0 && bridge.pending.length === 0 && concerns === 0
-    return started && serving && isIdle && isAlone && runner?.snapshot !== undefined
+    return started && serving && isIdle && isAlone && link?.givesSnapshot === true
   }
 
   /** Since when it waits, as far as the queue is concerned whose run it is; it has an engine. */

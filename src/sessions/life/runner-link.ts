@@ -7,6 +7,7 @@ import type {
   RunnerEvent,
   RunnerHost,
   RunnerSnapshot,
+  SessionFiles,
 } from '../../engines/runner.js'
 import { GatewayError, toError } from '../../errors.js'
 import { onceAborted } from '../../lib/aborted.js'
@@ -71,9 +72,30 @@ export class RunnerLink implements RunnerHost {
     return this.#session.hears(this)
   }
 
-  /** Whether something goes on in it beside its turns; one that throws when it is asked does nothing. */
+  // What a host's engine says of itself may be asked in the middle of what is done with it: one that throws then says nothing.
+
+  /** Whether something goes on in it beside its turns. */
   get isAtWork(): boolean {
     return tried(() => this.runner.canRelease) === false
+  }
+
+  /** Whether another engine could go on from what it gives. */
+  get givesSnapshot(): boolean {
+    return typeof tried(() => this.runner.snapshot) === 'function'
+  }
+
+  /** Whether it may be let go in the middle of a turn. */
+  get canPark(): boolean {
+    const isNative = tried(() => this.runner.capabilities.parking === 'native' && this.runner.canPark !== false)
+    return isNative === true && this.givesSnapshot
+  }
+
+  get isSpent(): boolean {
+    return tried(() => this.runner.isSpent) === true
+  }
+
+  get files(): SessionFiles | undefined {
+    return tried(() => this.runner.files)
   }
 
   emit(event: RunnerEvent): void {
@@ -150,8 +172,7 @@ export class RunnerLink implements RunnerHost {
       throw new TypeError('snapshot() gave a promise: what it gives must be there when it returns.')
     const kept: RunnerSnapshot | undefined = snapshot && JSON.parse(JSON.stringify(snapshot))
     const times =
-      kept?.files &&
-      tried(() => this.runner.files?.list().map(({ path, modifiedAt }) => [path, Number(modifiedAt)] as const))
+      kept?.files && tried(() => this.files?.list().map(({ path, modifiedAt }) => [path, Number(modifiedAt)] as const))
     return times ? { ...kept!, filesModifiedAt: Object.fromEntries(times) } : kept
   }
 
