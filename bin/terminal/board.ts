@@ -1,6 +1,7 @@
 import pc from 'picocolors'
+import stringWidth from 'string-width'
 import type { ConnectionState, JobInfo, JobStatus, QueueFrame, QueueStats } from '../../client/index.js'
-import { ago, type Column, count, duration, renderTable, safe } from './output.js'
+import { ago, type Column, count, duration, renderTable, safe, screenWidth } from './output.js'
 
 /** Jobs that have ended stay on the board as long. */
 const BOARD_ENDED = 5
@@ -90,17 +91,18 @@ export class Board {
       .slice(0, BOARD_ENDED)
   }
 
-  /** As it is shown on a screen of so many lines. */
+  /** As it is shown on a screen of so many lines, the last of which is the cursor's: what has no room is cut off at the end. */
   text(rows: number): string {
     const open = [...this.#open.values()].sort(byUrgency)
-    const shown = [...open, ...this.#endedLast].slice(0, Math.max(3, rows - 4))
+    const shown = [...open, ...this.#endedLast].slice(0, rows)
     const now: Column<JobInfo> = {
       title: 'now',
       of: (job) => this.#previews.get(job.id) ?? job.error ?? job.prompt,
       isWide: true,
     }
     const done = this.#ended.size
-    return `${this.#head}\n${progressBar(done, done + open.length)}\n\n${renderTable(shown, [...BOARD_COLUMNS, now])}`
+    const bar = progressBar(done, done + open.length)
+    return firstRows(`${this.#head}\n${bar}\n\n${renderTable(shown, [...BOARD_COLUMNS, now])}`, rows - 1)
   }
 
   get #head(): string {
@@ -111,6 +113,18 @@ export class Board {
     const isPaused = paused ? pc.yellow(' · paused: the daily budget is used up') : ''
     return `${running}/${maxConcurrency} running · ${queued} queued · ${parked} parked${isPaused}`
   }
+}
+
+/** The first lines of a text, as many as take so many rows of the screen: what draws it would cut off its beginning instead. */
+function firstRows(text: string, rows: number): string {
+  const lines = text.split('\n')
+  let used = 0
+  const isOver = (line: string): boolean => {
+    used += Math.max(1, Math.ceil(stringWidth(line) / screenWidth()))
+    return used > rows
+  }
+  const end = lines.findIndex(isOver)
+  return lines.slice(0, end < 0 ? lines.length : end).join('\n')
 }
 
 /** What is done of what is known, as a bar. */

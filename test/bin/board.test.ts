@@ -1,3 +1,4 @@
+import { createLogUpdate } from 'log-update'
 import t from 'tap'
 import { Board } from '../../bin/terminal/board.js'
 import type { JobInfo, QueueFrame, QueueStats } from '../../client/index.js'
@@ -70,4 +71,32 @@ t.test('a board counts all that has ended, and shows what ended last', async (t)
     for (let times = 0; times < 2; times++) await board.take(told(job(`job-${n}`, 'succeeded', { finishedAt: n })))
   t.match(board.text(24), /9\/9.*job-9.*job-8.*job-7.*job-6.*job-5/s)
   t.notMatch(board.text(24), /job-4/)
+})
+
+t.test('a board of more jobs than a screen has lines shows its figures, and what runs first', async (t) => {
+  const many = Array.from({ length: 60 }, (_, n) => job(`job-${n}`, n === 59 ? 'running' : 'queued'))
+  const board = new Board(async () => many)
+  await board.take(attached)
+  const { columns } = process.stdout
+  t.teardown(() => {
+    process.stdout.columns = columns
+  })
+  for (const [rows, width] of [
+    [24, 80],
+    [40, 30],
+    [6, 80],
+  ] as const) {
+    process.stdout.columns = width
+    // what draws it cuts off the beginning of what has no room
+    const drawn = () => {
+      const written: string[] = []
+      const screen = { rows, columns: width, write: (text: string) => written.push(text) }
+      createLogUpdate(screen as never, { showCursor: true })(board.text(rows))
+      return written.join('')
+    }
+    t.match(drawn(), /^1\/2 running.*job-59/s, `on ${rows} lines of ${width}`)
+    board.onConnection({ state: 'reconnecting', retryAt: 0, tries: 1, error: new Error('Why. '.repeat(12)) as never })
+    t.match(drawn(), /^The connection/, `on ${rows} lines of ${width}, and away`)
+    board.onConnection({ state: 'live', transport: 'socket', isSynced: true })
+  }
 })
