@@ -93,7 +93,7 @@ async function live(setting: Setting, path: readonly Step[]): Promise<string[]> 
   if (processes.gateway.notifications.inbox.count(UNLIMITED).permissions > 0) faults.push('stays in the inbox')
   const told = await life.told()
   if (told) {
-    faults.push(...faultsOf(info, told, life.confirmed, setting.isDurable))
+    faults.push(...faultsOf(info, told, life.promised, setting.isDurable))
     for (const follower of life.followers) faults.push(...follower.faultsAgainst(told.attached, told.events))
     if (setting.isDurable) faults.push(...life.host.faultsAgainst(told.events))
   }
