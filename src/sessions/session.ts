@@ -5,6 +5,7 @@ import { GatewayError, invalidField, toError } from '../errors.js'
 import type { KeptKey } from '../idempotency/store.js'
 import { LazyMap } from '../lib/lazy-map.js'
 import { Patience } from '../lib/patience.js'
+import { tried } from '../lib/tried.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import type { Principal } from '../principal.js'
 import { INTERRUPTED } from './asks/deferred-executions.js'
@@ -346,8 +347,8 @@ export class Session extends SessionState {
     writer?.abandon()
     this.goingLook?.cancel()
     if (!this.ended) this.become({ is: 'ended', as: 'closed' })
-    // whatever it would do at its end it must not do any more
-    link?.runner.pause?.()
+    // whatever it would do at its end it must not do any more; one that cannot be held up is ended all the same
+    tried(() => link?.runner.pause?.())
     await link?.close(world, this.id)
   }
 }

@@ -276,6 +276,18 @@ t.test('lost: engines are ended, nothing is told or written, and what was refuse
   t.ok(Date.now() - from < 10_000, 'nobody is waited for')
 })
 
+t.test('lost: an engine that cannot be held up is ended like the others', async (t) => {
+  const { node, open } = await build(t)
+  const { client, runner } = await open()
+  runner.pause = () => {
+    throw new Error('not now')
+  }
+  node.freeze()
+  node.lose()
+  t.same(await client.untilClosed(), MOVED)
+  await until(() => runner.closed, 'its end')
+})
+
 t.test('lost out of the blue: what was asked for is refused', async (t) => {
   const { node, call, open } = await build(t)
   const { id } = await open()
