@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from 'node:util'
 import pc from 'picocolors'
 import stringWidth from 'string-width'
 
@@ -69,6 +70,29 @@ function lineOf(text: string, width: number): Line {
 
 /** Where no terminal is, nothing is cut. */
 export const screenWidth = (): number => process.stdout.columns || (process.stdout.isTTY ? 80 : 1000)
+
+export const screenHeight = (): number => process.stdout.rows || 24
+
+const TAB = 8
+
+/** How many rows of the screen a line takes: a tab goes to the next stop, and no character is divided at the edge. */
+export function rowsOf(line: string): number {
+  const width = screenWidth()
+  const text = stripVTControlCharacters(line)
+  if (PLAIN.test(text)) return Math.max(1, Math.ceil(text.length / width))
+  let rows = 1
+  let column = 0
+  for (const { segment } of CHARACTERS.segment(text)) {
+    const columns = columnsOf(segment)
+    if (segment === '\t') column = Math.min(column - (column % TAB) + TAB, width - 1)
+    else if (column + columns <= width) column += columns
+    else {
+      rows++
+      column = columns
+    }
+  }
+  return rows
+}
 
 export interface Column<T> {
   title: string

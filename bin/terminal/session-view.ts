@@ -1,8 +1,7 @@
 import pc from 'picocolors'
-import stringWidth from 'string-width'
 import type { AttachItem, MessageBlock, SessionEvent } from '../../client/index.js'
 import { MarkdownLines } from './markdown.js'
-import { count, duration, money, note, oneLine, safe, screenWidth } from './output.js'
+import { count, duration, money, note, oneLine, rowsOf, safe, screenHeight, screenWidth } from './output.js'
 
 type EventOf<T extends SessionEvent['type']> = Extract<SessionEvent, { type: T }>
 
@@ -84,15 +83,14 @@ export class SessionView {
     process.stdout.write(text)
   }
 
-  /** Writes the line once more, rendered, over how it was typed. */
+  /** Writes the line once more, rendered, over how it was typed; one that has left the screen at its top cannot be written over. */
   #finishLine(): void {
     const writing = this.#writing
     if (!writing) return
     const rendered = this.#markdown.line(writing.line)
-    if (rendered !== writing.line) {
-      const rows = Math.max(1, Math.ceil(stringWidth(writing.line) / screenWidth()))
+    const rows = rendered === writing.line ? 0 : rowsOf(writing.line)
+    if (rows > 0 && rows <= screenHeight())
       process.stdout.write(`\r${rows > 1 ? `\x1b[${rows - 1}A` : ''}\x1b[J${rendered}`)
-    }
     process.stdout.write('\n')
     writing.line = ''
   }

@@ -101,6 +101,23 @@ t.test('a line is rendered once it is whole, on a narrow terminal and on a wide 
   for (const line of narrow.text.split('\n')) t.ok(line.length <= 50, line)
 })
 
+t.test('no line stands twice on a small terminal, nor any part of one', { skip }, async (t) => {
+  const { terminal } = await world(t)
+  const texts = {
+    'longer than the screen': `**Ja** ${'ja '.repeat(90)}nein`,
+    'with tabs': '\ta\tb**c**and more',
+    'of characters that take two columns': `**日**${'本'.repeat(60)}`,
+  }
+  for (const [what, text] of Object.entries(texts)) {
+    // it is shown as it is written, also by whoever comes later
+    const screen = terminal(['run', script({ text: `${text}\nNext.`, hang: true })], 21, 10)
+    await screen.shows('Next.')
+    const lines = screen.lines.join('').replace(/ +/g, '')
+    const letters = text.replace(/[*\s]/g, '')
+    t.match(lines.replaceAll('*', ''), new RegExp(`[0-9a-f]{4}${letters}Next`), what)
+  }
+})
+
 t.test('a table fits a narrow terminal also where characters are two columns wide', { skip }, async (t) => {
   const { terminal, client, options } = await world(t)
   const titles = ['四半期報告書を作成してください'.repeat(3), '👩‍👩‍👧‍👦'.repeat(40), 'plain words '.repeat(9)]
