@@ -135,16 +135,15 @@ export async function watch(prefix: string | undefined, options: Options): Promi
       leave()
     },
   })
-  // not once: whoever hides the cursor ends the process by the signal when no listener is left by its turn
   process.on('SIGINT', leave)
   const board = isBoard ? new Board(() => firstJobs(gateway, signal)) : undefined
-  let screen: Awaited<ReturnType<typeof onScreen>> | undefined
+  let screen: ReturnType<typeof onScreen> | undefined
   let last: JobInfo | undefined
   try {
     // what is not there is waited for only where it was there before
     const first = only === undefined ? gateway.queue.stats({ signal }) : gateway.jobs.get(only, { signal })
     await withQueue<unknown>(first)
-    if (board) screen = await onScreen(board)
+    if (board) screen = onScreen(board)
     const following = gateway.queue.watch({ signal })
     // a board says it itself, and stays
     following.onConnection(board ? board.onConnection : away.onConnection)

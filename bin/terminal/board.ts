@@ -1,7 +1,6 @@
 import pc from 'picocolors'
-import stringWidth from 'string-width'
 import type { ConnectionState, JobInfo, JobStatus, QueueFrame, QueueStats } from '../../client/index.js'
-import { ago, type Column, count, duration, renderTable, safe, screenWidth } from './output.js'
+import { ago, type Column, count, duration, oneLine, renderTable, rowsOf, screenHeight, screenWidth } from './output.js'
 
 /** Jobs that have ended stay on the board as long. */
 const BOARD_ENDED = 5
@@ -102,12 +101,12 @@ export class Board {
     }
     const done = this.#ended.size
     const bar = progressBar(done, done + open.length)
-    return firstRows(`${this.#head}\n${bar}\n\n${renderTable(shown, [...BOARD_COLUMNS, now])}`, rows - 1)
+    return firstRows(`${this.#head(rows - 1)}\n${bar}\n\n${renderTable(shown, [...BOARD_COLUMNS, now])}`, rows - 1)
   }
 
-  get #head(): string {
+  #head(rows: number): string {
     if (this.#away !== undefined)
-      return pc.yellow(['The connection is lost. Trying again…', safe(this.#away)].join(' ').trimEnd())
+      return pc.yellow(oneLine(`The connection is lost. Trying again… ${this.#away}`, rows * screenWidth()))
     if (!this.#stats) return 'connecting…'
     const { running, maxConcurrency, queued, parked, paused } = this.#stats
     const isPaused = paused ? pc.yellow(' · paused: the daily budget is used up') : ''
@@ -115,12 +114,12 @@ export class Board {
   }
 }
 
-/** The first lines of a text, as many as take so many rows of the screen: what draws it would cut off its beginning instead. */
+/** The first lines of a text, as many as take so many rows of the screen: what has left the screen cannot be drawn over. */
 function firstRows(text: string, rows: number): string {
   const lines = text.split('\n')
   let used = 0
   const isOver = (line: string): boolean => {
-    used += Math.max(1, Math.ceil(stringWidth(line) / screenWidth()))
+    used += rowsOf(line)
     return used > rows
   }
   const end = lines.findIndex(isOver)
@@ -133,16 +132,43 @@ function progressBar(done: number, all: number): string {
   return `${pc.green('█'.repeat(filled))}${pc.dim('░'.repeat(BAR - filled))} ${done}/${all}`
 }
 
-/** Draws a board again with each change, and once a second for what tells the time. @returns what draws, and what ends that */
-export async function onScreen(board: Board): Promise<{ draw(): void; stop(): void }> {
-  const { default: logUpdate } = await import('log-update')
-  const draw = () => logUpdate(board.text(process.stdout.rows || 24))
+/**
+ * Draws a board over itself with each change, and once a second for what tells the time.
+ * @returns what has it drawn, and what ends that
+ */
+export function onScreen(board: Board): { draw(): void; stop(): void } {
+  let drawn = ''
+  let soon: NodeJS.Immediate | undefined
+  const drawNow = () => {
+    clearImmediate(soon)
+    soon = undefined
+    const text = `${board.text(screenHeight())}\n`
+    if (text === drawn) return
+    const lines = drawn.split('\n').slice(0, -1)
+    // as many as they are by now: a window that became narrower has broken them
+    const rows = lines.reduce((sum, line) => sum + rowsOf(line), 0)
+    process.stdout.write(`${rows > 0 ? `\r\x1b[${rows}A\x1b[J` : ''}${text}`)
+    drawn = text
+  }
+  /** Once the signals that have come are known, of a job that goes on, say. */
+  const draw = () => {
+    soon ??= setImmediate(drawNow)
+  }
+  /** Below what the shell has written since the job was stopped. */
+  const goOn = () => {
+    drawn = ''
+    draw()
+  }
   const timer = setInterval(draw, 1000)
+  process.stdout.on('resize', draw)
+  process.on('SIGCONT', goOn)
   return {
     draw,
     stop() {
       clearInterval(timer)
-      logUpdate.done()
+      process.stdout.off('resize', draw)
+      process.off('SIGCONT', goOn)
+      drawNow()
     },
   }
 }

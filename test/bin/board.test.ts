@@ -1,7 +1,8 @@
-import { createLogUpdate } from 'log-update'
-import t from 'tap'
-import { Board } from '../../bin/terminal/board.js'
+import { setImmediate } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { Board, onScreen } from '../../bin/terminal/board.js'
 import type { JobInfo, QueueFrame, QueueStats } from '../../client/index.js'
+import { shownBy } from '../fixtures/screen.js'
 
 const NO_USAGE: JobInfo['usage'] = {
   ...{ tokens: 0, inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 },
@@ -73,30 +74,94 @@ t.test('a board counts all that has ended, and shows what ended last', async (t)
   t.notMatch(board.text(24), /job-4/)
 })
 
+/** A board on a terminal of this size, which may change. */
+function drawn(t: Test, board: Board, columns: number, rows: number) {
+  const { stdout } = process
+  const before = { columns: stdout.columns, rows: stdout.rows }
+  const { write } = stdout
+  Object.assign(stdout, { columns, rows })
+  const screen = onScreen(board)
+  t.teardown(() => {
+    screen.stop()
+    Object.assign(stdout, before)
+  })
+  let written = ''
+  const type = (text: string) => {
+    written += text
+    return true
+  }
+  /** A terminal goes to the beginning of a line with its end. */
+  const seen = () => written.replaceAll('\n', '\r\n')
+  /** Until it is drawn; what the test itself reports goes the same way. */
+  const drawing = async (act: () => void) => {
+    stdout.write = type
+    act()
+    await setImmediate()
+    stdout.write = write
+  }
+  return {
+    type,
+    draw: () => drawing(screen.draw),
+    async resize(columns: number) {
+      // a terminal breaks anew what stands there
+      written = shownBy(seen(), stdout).join('\n')
+      await drawing(() => Object.assign(stdout, { columns }).emit('resize'))
+    },
+    goOn: () => drawing(() => process.emit('SIGCONT')),
+    /** What is seen, the line of the cursor included. */
+    get lines() {
+      return shownBy(seen(), stdout).slice(-rows)
+    },
+  }
+}
+
 t.test('a board of more jobs than a screen has lines shows its figures, and what runs first', async (t) => {
   const many = Array.from({ length: 60 }, (_, n) => job(`job-${n}`, n === 59 ? 'running' : 'queued'))
-  const board = new Board(async () => many)
-  await board.take(attached)
-  const { columns } = process.stdout
-  t.teardown(() => {
-    process.stdout.columns = columns
-  })
   for (const [rows, width] of [
     [24, 80],
     [40, 30],
     [6, 80],
-  ] as const) {
-    process.stdout.columns = width
-    // what draws it cuts off the beginning of what has no room
-    const drawn = () => {
-      const written: string[] = []
-      const screen = { rows, columns: width, write: (text: string) => written.push(text) }
-      createLogUpdate(screen as never, { showCursor: true })(board.text(rows))
-      return written.join('')
-    }
-    t.match(drawn(), /^1\/2 running.*job-59/s, `on ${rows} lines of ${width}`)
-    board.onConnection({ state: 'reconnecting', retryAt: 0, tries: 1, error: new Error('Why. '.repeat(12)) as never })
-    t.match(drawn(), /^The connection/, `on ${rows} lines of ${width}, and away`)
-    board.onConnection({ state: 'live', transport: 'socket', isSynced: true })
-  }
+    [12, 20],
+    [5, 20],
+  ] as const)
+    await t.test(`on ${rows} lines of ${width}`, async (t) => {
+      const board = new Board(async () => many)
+      await board.take(attached)
+      const screen = drawn(t, board, width, rows)
+      await screen.draw()
+      t.match(screen.lines.join(''), rows > 5 ? /^1\/2 running.*job-59/s : /^1\/2 running/)
+      board.onConnection({ state: 'reconnecting', retryAt: 0, tries: 1, error: new Error('Why. '.repeat(12)) as never })
+      await screen.draw()
+      t.match(screen.lines.join(''), /^The connection/)
+    })
+})
+
+t.test('a board is drawn over the one before, however many jobs come and go', async (t) => {
+  const ended = [1, 2, 3].map((n) => job(`end-${n}`, 'succeeded', { finishedAt: n }))
+  const board = new Board(async () => ended)
+  await board.take(attached)
+  const screen = drawn(t, board, 80, 24)
+  screen.type('$ session-gateway jobs watch\n')
+  await screen.draw()
+  const jobs = () => screen.lines.flatMap((line) => /^(?:end|job)-\d/.exec(line)?.[0] ?? [])
+  t.strictSame(jobs(), ['end-3', 'end-2', 'end-1'])
+  await board.take(told(job('job-1', 'running')))
+  await board.take(told(job('job-2', 'queued')))
+  await screen.draw()
+  t.strictSame(jobs(), ['job-1', 'job-2', 'end-3', 'end-2', 'end-1'])
+  await board.take(told(job('job-1', 'succeeded', { finishedAt: 4 })))
+  await screen.draw()
+  t.strictSame(jobs(), ['job-2', 'job-1', 'end-3', 'end-2', 'end-1'])
+
+  await t.test('also in a window that became narrower', async () => {
+    await screen.resize(21)
+    t.strictSame(jobs(), ['job-2', 'job-1', 'end-3', 'end-2', 'end-1'])
+    t.match(screen.lines.join(''), /jobs watch1\/2 running/)
+  })
+
+  await t.test('but not over what the shell has written while the job was stopped', async () => {
+    screen.type('^Z\nStopped\n$ fg\n')
+    await screen.goOn()
+    t.match(screen.lines.join('\n'), /\$ fg\n1\/2 running/)
+  })
 })
