@@ -3,6 +3,7 @@ import type { ConfigFlags, LogLevel } from '../src/daemon/load-config.js'
 import { VERSION } from '../src/lib/package-root.js'
 import { addClientCommands } from './client-commands.js'
 import { EXIT_HELP, endWithReader } from './terminal/exit.js'
+import { assumeSize } from './terminal/output.js'
 
 const DEFAULT_FILE = 'gateway.json'
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] satisfies LogLevel[]
@@ -49,6 +50,7 @@ export function createProgram(): Command {
     .hook('preAction', (_program, command) => {
       if (command !== program) refuseFlagsOfServing(program, command)
       if (command !== program || program.opts<Options>().printConfig) endWithReader()
+      assumeSize()
     })
     .usage('[options] [command]')
     .argument('[command]')

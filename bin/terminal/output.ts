@@ -68,8 +68,14 @@ function lineOf(text: string, width: number): Line {
   return isWhole && columns <= width ? { text: line, columns } : { text: `${kept.text}…`, columns: kept.columns + 1 }
 }
 
+/** A terminal that does not tell its size, as one of `script` may not, has none that anything could be laid out in. */
+export function assumeSize(): void {
+  for (const stream of [process.stdout, process.stderr])
+    if (stream.isTTY && !(stream.columns && stream.rows)) Object.assign(stream, { columns: 80, rows: 24 })
+}
+
 /** Where no terminal is, nothing is cut. */
-export const screenWidth = (): number => process.stdout.columns || (process.stdout.isTTY ? 80 : 1000)
+export const screenWidth = (): number => process.stdout.columns || 1000
 
 export const screenHeight = (): number => process.stdout.rows || 24
 

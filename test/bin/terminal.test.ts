@@ -118,6 +118,17 @@ t.test('no line stands twice on a small terminal, nor any part of one', { skip }
   }
 })
 
+t.test('a terminal that does not tell its size is asked and answered all the same', { skip }, async (t) => {
+  const { terminal, client, options } = await world(t)
+  const asking = terminal(['run'], 0, 0)
+  await asking.shows('What is to be done?')
+  asking.press('Hello\r')
+  await asking.shows('✓ done')
+  t.equal(await asking.exited, 0)
+  await client.jobs.submit({ session: { cwd: options.cwd, prompt: script({ hang: true }) } })
+  await terminal(['jobs', 'watch'], 0, 0).shows('1/1 running')
+})
+
 t.test('a table fits a narrow terminal also where characters are two columns wide', { skip }, async (t) => {
   const { terminal, client, options } = await world(t)
   const titles = ['四半期報告書を作成してください'.repeat(3), '👩‍👩‍👧‍👦'.repeat(40), 'plain words '.repeat(9)]
