@@ -17,7 +17,7 @@ export const Several = (values: readonly string[], description: string) =>
   Type.String({
     pattern: `^(${values.join('|')})(,(${values.join('|')}))*$`,
     description,
-    [SHAPE]: `one or several of ${values.join(', ')}, with commas between them`,
+    [SHAPE]: `one or several of ${values.join(', ')}, with commas and no spaces between them, as in ${values.slice(0, 2).join(',')}`,
   })
 
 export const Text = (description: string) => Type.String({ description })

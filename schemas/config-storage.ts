@@ -12,7 +12,7 @@ const postgres = Section({
     Type.String({
       ...{ minLength: 1, maxLength: 63, pattern: SCHEMA_NAME, default: 'session_gateway' },
       description:
-        'Of this gateway alone; made when it is missing. Small letters, digits and _, not beginning with pg_.',
+        'Of this gateway alone; made when it is missing. Small letters from a to z, digits and _, not beginning with pg_.',
     }),
   ),
   listenUrl: Type.Optional(

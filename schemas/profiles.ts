@@ -13,7 +13,8 @@ const ProfileName = (options: SchemaOptions = {}) =>
   Type.String({
     pattern: PROFILE_NAME_PATTERN,
     ...options,
-    [SHAPE]: 'at most 64 letters, digits, ".", "_" and "-", of which the first is a letter or a digit',
+    [SHAPE]:
+      'at most 64 letters from A to Z and a to z, digits, ".", "_" and "-", of which the first is a letter or a digit',
   })
 
 export const ProviderRef = Type.Object(

@@ -30,4 +30,4 @@ export const databaseName = (database: Database): string =>
 export const isSchemaName = (name: string): boolean =>
   new RegExp(SCHEMA_NAME).test(name) && name.length <= 63 && !name.startsWith('pg_')
 
-export const SCHEMA_RULE = 'small letters, digits and _, at most 63, and no digit or pg_ at the beginning'
+export const SCHEMA_RULE = 'small letters from a to z, digits and _, at most 63, and no digit or pg_ at the beginning'

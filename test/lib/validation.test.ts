@@ -46,11 +46,16 @@ t.test('what does not match is refused in words, not by an expression', async (t
   const usage = compileSchema(UsageQuery)
   t.same(usage.errors({ from: 'yesterday', by: 'model' }), [
     { path: 'from', message: 'Expected a day, as in 2026-01-31.' },
-    { path: 'by', message: 'Expected one or several of day, profile, agent, person, with commas between them.' },
+    {
+      path: 'by',
+      message:
+        'Expected one or several of day, profile, agent, person, with commas and no spaces between them, as in day,profile.',
+    },
   ])
   const profile = compileSchema(CreateProfileRequest)
   t.match(profile.errors({ name: 'my profile', provider: { id: 'openai', apiKeyEnv: 'sk-1' } }), [
-    { path: 'name', message: /^Expected at most 64 letters, digits, / },
+    { path: 'name', message: /^Expected at most 64 letters from A to Z and a to z, digits, / },
     { path: 'provider.apiKeyEnv', message: 'Expected the name of an environment variable.' },
   ])
+  t.match(profile.errors({ name: 'büro' }), [{ path: 'name', message: /A to Z and a to z/ }], 'ü is a letter, too')
 })

@@ -53,7 +53,7 @@ export const profiles = {
   instructionsHint: 'Put before every conversation.',
   trustWorkspace: 'Honour files of the working directory that can run commands',
   name: 'Name',
-  nameHint: 'Letters, digits, dots, dashes; never changed.',
+  nameHint: 'Letters from A to Z and a to z, digits, dots, dashes; never changed.',
   save: 'Save',
   clash: 'Somebody else has changed this meanwhile. Save again to have it as it stands here.',
   snapshot: 'What lies in its config directory',

@@ -237,7 +237,8 @@ function named(channels: readonly ChannelOptions[]): Map<string, ChannelOptions>
   for (const [index, channel] of channels.entries()) {
     const name = channel.name ?? channel.format
     const at = `notifications.channels.${index}.name`
-    if (!/^[A-Za-z0-9_.-]{1,64}$/.test(name)) throw optionError(at, 'must be letters, digits, ".", "_" or "-".')
+    if (!/^[A-Za-z0-9_.-]{1,64}$/.test(name))
+      throw optionError(at, 'must be at most 64 letters from A to Z and a to z, digits, ".", "_" or "-".')
     if (byName.has(name))
       throw optionError(at, `there is a channel ${JSON.stringify(name)} already; give each its own.`)
     byName.set(name, channel)
