@@ -32,7 +32,7 @@ t.test('a browser is told what it was, whenever the console is opened', { skip }
   await page.goto(`${url}/v1/console/#/usage`)
   await until(() => asked.length === 1)
   t.equal(asked[0]?.events, undefined, 'one that has not kept what was chosen is not told nothing')
-  await page.evaluate("localStorage.setItem('push-events', 'session_error,turn_completed')")
+  await page.evaluate("localStorage.setItem('push-events /v1/console/push/', 'session_error,turn_completed')")
   await page.reload()
   await until(() => asked.length === 2)
   t.strictSame(asked[1]?.events, ['turn_completed', 'session_error'])
@@ -60,15 +60,16 @@ t.test('a browser whose sign-in has ended by itself is told still, until it is s
 const subscribing = (request: object) => `
   Object.defineProperty(Notification, 'permission', { get: () => 'granted' })
   Notification.requestPermission = async () => 'granted'
+  const scope = 'subscribed at ' + location.pathname
   const subscription = {
     toJSON: () => (${JSON.stringify(request)}),
-    unsubscribe: async () => localStorage.removeItem('subscribed'),
+    unsubscribe: async () => localStorage.removeItem(scope),
   }
   const registration = {
     active: {},
     pushManager: {
-      getSubscription: async () => (localStorage.getItem('subscribed') ? subscription : null),
-      subscribe: async () => (localStorage.setItem('subscribed', 'yes'), subscription),
+      getSubscription: async () => (localStorage.getItem(scope) ? subscription : null),
+      subscribe: async () => (localStorage.setItem(scope, 'yes'), subscription),
     },
   }
   navigator.serviceWorker.register = navigator.serviceWorker.getRegistration = async () => registration
@@ -106,3 +107,41 @@ t.test('a browser that one person let be told is not told for the next who signs
   await page.getByRole('button', { name: 'Turn on' }).waitFor()
   t.notOk(asked.includes('POST'), 'nor are they told in this browser of what is theirs, who never asked for it')
 })
+
+t.test(
+  'what a browser is to tell of one gateway is not what was chosen at another one of its origin',
+  { skip },
+  async (t) => {
+    const service = await PushService.start(t)
+    const notifications = { channels: [{ format: 'web_push' as const }], publicUrl: 'https://gateway.example' }
+    const { url } = await buildServer(t, {
+      ...{ console: true, script: {}, notifications, webhookPolicy: { allowedHosts: [service.host] } },
+    })
+    const { context } = await openConsole(t, `${url}/v1/console/`, { at: 'usage', loses: true })
+    const page = await context.newPage()
+    await page.addInitScript(subscribing(service.subscribe().request))
+    const asked: string[][] = []
+    page.on('request', (request) => {
+      if (request.method() === 'POST' && request.url().endsWith('/notifications/subscriptions'))
+        asked.push(request.postDataJSON().events)
+    })
+    // the other gateway, as far as this one can be told from it
+    await page.route('**/other/**', (route) =>
+      route.continue({ url: route.request().url().replace('/other/', '/v1/') }),
+    )
+    const turnOn = async () => {
+      await page.getByRole('button', { name: 'Turn on' }).click()
+      await page.getByText('This browser is told.').waitFor()
+    }
+    await page.goto(`${url}/v1/console/#/settings`)
+    await turnOn()
+    await page.goto(`${url}/other/console/#/settings`)
+    await page.getByLabel('A session has ended').check()
+    await turnOn()
+    const [first, second] = asked
+    t.notSame(first, second)
+    await page.goto(`${url}/v1/console/#/settings`)
+    await until(() => asked.length === 3)
+    t.same(asked[2], first)
+  },
+)

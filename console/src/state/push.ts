@@ -43,10 +43,12 @@ export async function lookAtPush(): Promise<void> {
   else pushState.value = (await subscription().catch(() => undefined)) ? 'on' : 'off'
 }
 
+/** At one origin there may be several gateways, which know a person by other names. */
+const HERE = new URL(SCOPE, document.baseURI).pathname
 /** What was chosen, for when it is renewed: the gateway does not tell. */
-const KEPT = 'push-events'
-/** By whom: at one origin there may be several gateways, which know a person by other names. */
-const CHOSEN_BY = `push-of ${new URL(SCOPE, document.baseURI).pathname}`
+const KEPT = `push-events ${HERE}`
+/** By whom. */
+const CHOSEN_BY = `push-of ${HERE}`
 
 /**
  * A subscription ends when it is not made anew for long: the console does so whenever it is opened. Nobody is asked anything: one that
