@@ -4,6 +4,7 @@ import type { SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError } from '../errors.js'
 import type { Timer } from '../lib/clock.js'
 import type { Listeners } from '../lib/listeners.js'
+import { WallAlarm } from '../lib/wall-alarm.js'
 import type { Archive } from './kept/archive.js'
 import type { Keeping } from './kept/keeping.js'
 import type { Sleep } from './life/sleep.js'
@@ -92,7 +93,11 @@ export class Removals {
   retainUntil(id: string, endedAt: number): void {
     const { sessionRetentionMs, clock } = this.#parts
     if (sessionRetentionMs === undefined) return
-    this.#goLater(id, (go) => clock.after(endedAt + sessionRetentionMs - clock.now(), go))
+    this.#goLater(id, (go) => {
+      const alarm = new WallAlarm(clock, go)
+      alarm.set(endedAt + sessionRetentionMs)
+      return { cancel: () => alarm.set(undefined) }
+    })
   }
 
   #goLater(id: string, later: (go: () => void) => Timer): void {

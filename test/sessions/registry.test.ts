@@ -91,6 +91,17 @@ t.test('a terminal session stays listed for sessionRetentionMs', async (t) => {
   t.equal(await registry.get(id), undefined)
 })
 
+t.test('a terminal session goes soon after its time has come while the machine slept', async (t) => {
+  const { registry, clock } = await buildGateway(t, { sessionRetentionMs: 24 * 3_600_000 })
+  const { id } = await registry.create({ cwd: SOME_CWD })
+  await registry.send(id, { type: 'close' })
+  await clock.advance(1)
+  // which no timer counts
+  clock.set(24 * 3_600_000)
+  await clock.advance(60_000)
+  t.equal(await registry.get(id), undefined)
+})
+
 t.test('close removes at once, answers with the final state and tells why', async (t) => {
   const { registry, engine } = await buildGateway(t)
   const { id } = await registry.create({ cwd: SOME_CWD })
