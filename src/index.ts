@@ -16,14 +16,19 @@ declare module 'fastify' {
 
 export { type GatewayPluginOptions, gatewayPlugin, gatewayPlugin as default } from '../plugins/gateway.js'
 export type * from '../schemas/index.js'
-export type { SignInStore } from './console/store.js'
+export type { SignInOptions } from './console/sign-ins.js'
+export type { KeptSignIn, SignInStore } from './console/store.js'
 export { type SignInStoreCase, signInStoreConformance } from './console/store-conformance.js'
+export type { AgentDeclaration } from './engines/cli/agent-table.js'
+export type { CarriedFiles } from './engines/cli/carry/carried-files.js'
+export type { CredentialProbe } from './engines/cli/credentials.js'
 export {
   createProviderRunner,
   type HostMcpServer,
   type ModelPrice,
   type ProviderEngineOptions,
   providerEngine,
+  type ScratchLimits,
   type WebSearch,
   type WebSearchResult,
 } from './engines/provider/index.js'
@@ -57,10 +62,12 @@ export type {
   Made,
   StoredAnswer,
 } from './idempotency/store.js'
-export { idempotencyStoreConformance } from './idempotency/store-conformance.js'
+export { type IdempotencyStoreCase, idempotencyStoreConformance } from './idempotency/store-conformance.js'
 export {
   type ClaimTerms,
   type DailyCharge,
+  type Expected,
+  type JobCount,
   type JobFilter,
   type JobPatch,
   type JobPlace,
@@ -69,30 +76,71 @@ export {
   selectJobs,
 } from './jobs/adapter.js'
 export { type QueueAdapterCase, queueAdapterConformance } from './jobs/adapter-conformance.js'
-export type { JobNotes, StoredJob } from './jobs/job.js'
+export type { AttemptNotes, JobNotes, StoredJob } from './jobs/job.js'
 export type { QueueEvents } from './jobs/job-events.js'
 export type { QueueServerOptions } from './jobs/options.js'
 export type { JobQueue } from './jobs/queue.js'
 export type { Clock, Timer } from './lib/clock.js'
-export type { Authenticate, NotificationOptions, PrincipalClaims, WorkerServerOptions } from './options.js'
+export type { Logger } from './lib/logger.js'
+export type { AnswerLinkLimits } from './notifications/answers/answer-links.js'
+export type { ChannelOptions } from './notifications/channels/channels.js'
+export type { ChannelStore, KeptSubscription } from './notifications/channels/store.js'
+export type { NotificationRetention } from './notifications/feed.js'
+export type { ReminderOptions } from './notifications/reminders.js'
+export type {
+  KeptNotification,
+  KeptTelling,
+  NotificationPage,
+  NotificationRange,
+  NotificationStore,
+} from './notifications/store.js'
+export type {
+  Authenticate,
+  DeferredToolOptions,
+  ExecutionOptions,
+  NotificationOptions,
+  PrincipalClaims,
+  WorkerServerOptions,
+} from './options.js'
 export type { Principal } from './principal.js'
+export type { ListSdkSessions } from './profiles/cli-profiles.js'
 export type { ManagedProfileGrants } from './profiles/provider-grants.js'
 export type { ProfileStore } from './profiles/store.js'
 export { type ProfileStoreCase, profileStoreConformance } from './profiles/store-conformance.js'
 export { createWorkerServer, type WorkerServer } from './server.js'
 export type { BuildRunnerConfig } from './sessions/admission.js'
 export type {
+  Asleep,
+  AtRestQuery,
+  CarriedDecision,
+  CarriedResult,
+  DueSleeper,
+  EndedStatus,
+  Fence,
+  HeldLog,
   JournaledEvent,
+  JournaledOrigin,
   JournaledSession,
   JournaledState,
+  JournaledWhole,
   JournalWrite,
+  KeptSnapshot,
+  ListedQuery,
+  ListedSession,
+  MidTurn,
+  QueuedMessage,
   ReadEvent,
   ReadEvents,
+  RestStatus,
   SessionJournal,
+  SessionsAtRest,
 } from './sessions/kept/journal.js'
 export { type SessionJournalCase, sessionJournalConformance } from './sessions/kept/journal-conformance.js'
+export type { OnParkingError, ParkingOptions, ParkingPhase } from './sessions/kept/keeping.js'
+export type { News } from './sessions/kept/news.js'
 export type { ParkedSessionRecord, SessionStore } from './sessions/kept/store.js'
 export { type SessionStoreCase, sessionStoreConformance } from './sessions/kept/store-conformance.js'
+export type { EventLogLimits } from './sessions/log/event-log.js'
 export type { SessionRegistry } from './sessions/registry.js'
 export type { CreateOptions, RegistryEvents } from './sessions/registry-options.js'
 export type {
@@ -109,7 +157,7 @@ export {
   clusterConformance,
   type TestNode,
 } from './storage/cluster-conformance.js'
-export { createFileProfileStore } from './storage/file/profile-store.js'
+export { createFileProfileStore, type FileProfileStore } from './storage/file/profile-store.js'
 export { createFileSessionStore } from './storage/file/session-store.js'
 export { createMemoryProfileStore } from './storage/memory/profile-store.js'
 export { createMemoryQueueAdapter } from './storage/memory/queue-adapter.js'
@@ -120,10 +168,12 @@ export {
   type PostgresStorage,
   type PostgresStorageOptions,
 } from './storage/postgres/storage.js'
+export type { SqliteReport } from './storage/sqlite/maintenance.js'
 export { createSqliteStorage, type SqliteStorage, type SqliteStorageOptions } from './storage/sqlite/storage.js'
 export { type GatewayStorage, StorageError } from './storage/storage.js'
 export { type GatewayStorageCase, gatewayStorageConformance } from './storage/storage-conformance.js'
-export type { UsageStore } from './usage/store.js'
+export type { UsageCount, UsageRange, UsageStore, UsageSum } from './usage/store.js'
 export { type UsageStoreCase, usageStoreConformance } from './usage/store-conformance.js'
 export type { DeliveryOutbox, KeptDelivery } from './webhooks/outbox.js'
-export { deliveryOutboxConformance } from './webhooks/outbox-conformance.js'
+export { type DeliveryOutboxCase, deliveryOutboxConformance } from './webhooks/outbox-conformance.js'
+export type { ConnectionLimits } from './webhooks/slots.js'

@@ -49,6 +49,31 @@ export async function serve(): Promise<SessionInfo | undefined> {
   return app.gateway.registry.get('x')
 }
 `
+/** What a library of the host's, or a folder of its monorepo, gives others without naming its types. */
+const DECLARED = `
+import * as library from 'session-gateway'
+import { createClient } from 'session-gateway/client'
+export const client = createClient({ baseUrl: 'http://127.0.0.1:1' })
+export const profileStore = library.createFileProfileStore('profiles.json')
+export const storage = library.createSqliteStorage({ path: 'sessions.db' })
+export const check = () => storage.check?.()
+export const suites = { ...library }
+export const options = {
+  allowUnauthenticated: true,
+  checkCredentials: { probe: async (profile) => profile.name === 'demo' },
+  executions: { tools: [], onDispatch: ({ executionId }) => executionId },
+  listSdkSessions: async ({ dir }) => (dir === undefined ? [] : []),
+  logger: console as library.Logger,
+  notifications: { onNotification: ({ preview }) => preview },
+  parking: { onError: (error, context) => [error.message, context] },
+  queue: { adapter: library.createMemoryQueueAdapter(), onEvent: (event) => event.type },
+} satisfies library.WorkerServerOptions
+export const { parking, notifications, queue, agents, eventLog, executions, webhookPolicy } = options as library.WorkerServerOptions
+export const usage = { add: async (counts) => void counts, read: async (range) => (range.profiles ? [] : []) } satisfies library.UsageStore
+export const partsOf = ({ journal, notifications, channels, queue }: library.GatewayStorage) => ({
+  ...{ ...journal, ...notifications, ...channels, ...queue },
+})
+`
 
 const hasRegistry = await npm(['view', 'fastify', 'version'], ROOT).then(
   () => true,
@@ -85,21 +110,30 @@ t.test('the packed package in an empty project', { skip: !hasRegistry && 'no npm
   t.test(
     'compiles in a TypeScript project that has types of Node alone, as Node resolves and as bundlers do',
     async (t) => {
-      await npm(['install', '--save-dev', '@types/node@20'], project)
+      // 5.4 is the first that compiles Fastify
+      await npm(['install', '--save-dev', '@types/node@20', 'typescript@5.4'], project)
       writeFileSync(join(project, 'consumer.mts'), TYPED)
+      writeFileSync(join(project, 'declared.mts'), DECLARED)
       for (const [module, moduleResolution] of [
         ['NodeNext', 'NodeNext'],
         ['ESNext', 'bundler'],
       ]) {
         const compilerOptions = {
-          ...{ module, moduleResolution, target: 'ES2022', lib: ['ES2023'], strict: true, noEmit: true },
+          ...{ module, moduleResolution, target: 'ES2022', lib: ['ES2023'], strict: true },
+          ...{ declaration: true, emitDeclarationOnly: true, outDir: 'declarations', rootDir: '.' },
           ...{ exactOptionalPropertyTypes: true, skipLibCheck: false, types: ['node'] },
         }
-        writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['consumer.mts'] }))
-        const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
-        const { stdout } = await run(process.execPath, [tsc, '-p', project]).catch((wrong: { stdout: string }) => wrong)
-        // the declarations of others as well: who compiles them with ours cannot mend them
-        t.equal(stdout, '', `resolved as ${moduleResolution}`)
+        writeFileSync(
+          join(project, 'tsconfig.json'),
+          JSON.stringify({ compilerOptions, files: ['consumer.mts', 'declared.mts'] }),
+        )
+        for (const place of [ROOT, project]) {
+          const tsc = join(place, 'node_modules/typescript/bin/tsc')
+          const compiled = run(process.execPath, [tsc, '-p', project])
+          const { stdout } = await compiled.catch((wrong: { stdout: string }) => wrong)
+          // the declarations of others as well: who compiles them with ours cannot mend them
+          t.equal(stdout, '', `resolved as ${moduleResolution}, by ${place === ROOT ? 'this' : 'an older'} TypeScript`)
+        }
       }
     },
   )

@@ -22,7 +22,8 @@ export interface EventBytes {
   seqs: number[]
   /** Bytes of each. */
   sizes: number[]
-  pieces: Uint8Array<ArrayBuffer>[]
+  /** Each in a buffer that can be handed over. */
+  pieces: (Uint8Array & { readonly buffer: ArrayBuffer })[]
 }
 
 /** Events as a database gives them. */
