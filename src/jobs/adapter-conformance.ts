@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
 import type { JobStatus } from '../../schemas/jobs.js'
 import type { ConformanceCase } from '../lib/conformance.js'
-import { expectedOf, type JobFilter, type JobPatch, type JobRecord, placeOf, type QueueAdapter } from './adapter.js'
-import { FULL_PATCH, HOUR_MS, ids, record, unnumbered } from './conformance-fixtures.js'
+import { expectedOf, type JobPatch, type JobRecord, type QueueAdapter } from './adapter.js'
+import { FULL_PATCH, HOUR_MS, ids, listed, record, unnumbered } from './conformance-fixtures.js'
+import { listCases } from './list-conformance.js'
 
 /** One thing that every QueueAdapter does. */
 export type QueueAdapterCase = ConformanceCase<QueueAdapter>
-
-const listed = async (adapter: QueueAdapter, filter?: JobFilter) => ids(await adapter.list(filter))
 
 /** Brings a job into a status on the way that the queue takes. */
 async function addAs(adapter: QueueAdapter, id: string, status: JobStatus, patch: JobPatch = {}): Promise<void> {
@@ -33,6 +32,10 @@ export const queueAdapterConformance: readonly QueueAdapterCase[] = [
       assert.equal(await adapter.get('b'), null)
       assert.equal(await adapter.get('__proto__'), null)
       if (reopen) assert.deepEqual(unnumbered(await (await reopen()).get('a')), given)
+      const { info, request } = record('long')
+      const long = { info, request: { ...request, session: { ...request.session, prompt: 'ü'.repeat(100_000) } } }
+      await adapter.add(long)
+      assert.deepEqual(unnumbered(await adapter.get('long')), long)
     },
   },
   {
@@ -208,6 +211,12 @@ export const queueAdapterConformance: readonly QueueAdapterCase[] = [
       await adapter.add(record('a'))
       const outcomes = await Promise.all([adapter.claimNext(), adapter.update('a', { status: 'canceled' }, 'queued')])
       assert.equal(outcomes.filter((outcome) => outcome !== null).length, 1)
+      await addAs(adapter, 'b', 'running')
+      const changes = (['failed', 'canceled', 'parked'] as const).map((status) => ({ status }))
+      const changed = await Promise.all(changes.map((patch) => adapter.update('b', patch, 'running')))
+      const [through, ...others] = changed.filter((outcome) => outcome !== null)
+      assert.deepEqual(others, [])
+      assert.deepEqual(await adapter.get('b'), through)
     },
   },
   {
@@ -220,53 +229,7 @@ export const queueAdapterConformance: readonly QueueAdapterCase[] = [
       assert.deepEqual(before, copy)
     },
   },
-  {
-    name: 'lists newest first, by status, by profile and in pages',
-    async run(adapter, reopen) {
-      for (let index = 0; index < 10; index++)
-        await adapter.add(
-          record(`j${index}`, { at: 1000 + Math.floor(index / 5), profile: index % 2 ? 'odd' : 'even' }),
-        )
-      await adapter.update('j3', { status: 'canceled', finishedAt: 2000 })
-      const list = (filter?: JobFilter) => listed(adapter, filter)
-      const all = ['j9', 'j8', 'j7', 'j6', 'j5', 'j4', 'j3', 'j2', 'j1', 'j0']
-      assert.deepEqual(await list(), all)
-      if (reopen) assert.deepEqual(await listed(await reopen()), all)
-      assert.deepEqual(await list({ status: ['canceled'] }), ['j3'])
-      assert.deepEqual(await list({ status: [] }), [])
-      assert.deepEqual(await list({ profiles: ['odd'], status: ['queued'] }), ['j9', 'j7', 'j5', 'j1'])
-      assert.deepEqual(await list({ profiles: ['odd', 'even'], limit: 3 }), ['j9', 'j8', 'j7'])
-      assert.deepEqual(await list({ after: { id: 'j7', createdAt: 1001 }, limit: 2 }), ['j6', 'j5'])
-      assert.deepEqual(await list({ after: { id: 'j7', createdAt: 1001 }, profiles: ['odd'] }), ['j5', 'j3', 'j1'])
-    },
-  },
-  {
-    name: 'goes on behind a job that is gone by its time',
-    async run(adapter) {
-      for (const [id, at] of Object.entries({ a: 1000, b: 2000, c: 3000 })) await adapter.add(record(id, { at }))
-      assert.deepEqual(await listed(adapter, { after: { id: 'gone', createdAt: 2500 } }), ['b', 'a'])
-      assert.deepEqual(await listed(adapter, { after: { id: 'gone', createdAt: 2000 } }), ['b', 'a'])
-    },
-  },
-  {
-    name: 'lists in the order of submission when the clock went back, also behind a job that is gone, if it numbers them',
-    async run(adapter, reopen) {
-      for (const [id, at] of Object.entries({ a: 3000, b: 1000, c: 4000, d: 2000, e: 2000 }))
-        await adapter.add(record(id, { at }))
-      const all = ['e', 'd', 'c', 'b', 'a']
-      assert.deepEqual(await listed(adapter), all)
-      const opened = reopen ? await reopen() : adapter
-      const records = await opened.list()
-      assert.deepEqual(ids(records), all)
-      const after = placeOf(records[3]!)
-      assert.deepEqual(await listed(opened, { after }), ['a'])
-      await opened.update('b', { status: 'canceled', finishedAt: 1 })
-      await opened.prune(HOUR_MS)
-      await opened.add(record('f', { at: 500 }))
-      assert.deepEqual(await listed(opened), ['f', 'e', 'd', 'c', 'a'])
-      if (after.position !== undefined) assert.deepEqual(await listed(opened, { after }), ['a'])
-    },
-  },
+  ...listCases,
   {
     name: 'prunes what has been terminal for long enough, and nothing else',
     async run(adapter, reopen) {
@@ -412,7 +375,12 @@ export const queueAdapterConformance: readonly QueueAdapterCase[] = [
       const totals = await Promise.all(Array.from({ length: 20 }, () => adapter.addDailyTokens('2026-01-01', 5)))
       assert.equal(Math.max(...totals), 100)
       assert.equal(await adapter.addDailyTokens('2026-01-02', 1), 1)
-      assert.equal(await (reopen ? await reopen() : adapter).dailyTokens('2026-01-01'), 100)
+      const opened = reopen ? await reopen() : adapter
+      assert.equal(await opened.dailyTokens('2026-01-01'), 100)
+      // more than 32 bits in a day, and what was charged for nothing is taken back
+      assert.equal(await opened.addDailyTokens('2026-01-01', 5_000_000_000), 5_000_000_100)
+      assert.equal(await opened.addDailyTokens('2026-01-01', -100), 5_000_000_000)
+      assert.equal(await opened.dailyTokens('2026-01-01'), 5_000_000_000)
     },
   },
   {
@@ -427,6 +395,14 @@ export const queueAdapterConformance: readonly QueueAdapterCase[] = [
       const late = await adapter.settle('a', { status: 'failed' }, charge, 'running')
       assert.deepEqual(late, { record: null, dailyTokens: 14 })
       assert.equal((await adapter.get('a'))?.info.status, 'succeeded')
+      const { info, request } = record('b')
+      await adapter.add({ info, request })
+      const full = await adapter.settle('b', FULL_PATCH, charge, 'queued')
+      assert.deepEqual(unnumbered(full.record), { request, info: { ...info, ...FULL_PATCH } })
+      assert.deepEqual(await adapter.get('b'), full.record)
+      const again = await adapter.settle('b', { status: 'queued', error: undefined, sessionId: undefined }, charge)
+      const { error: _error, sessionId: _sessionId, ...left } = FULL_PATCH
+      assert.deepEqual(unnumbered(again.record), { request, info: { ...info, ...left, status: 'queued' } })
     },
   },
 ]

@@ -1,5 +1,5 @@
 import type { CreateJobRequest } from '../../schemas/jobs.js'
-import type { JobPatch, JobRecord } from './adapter.js'
+import type { JobFilter, JobPatch, JobRecord, QueueAdapter } from './adapter.js'
 import { type JobNotes, newJob } from './job.js'
 
 export const HOUR_MS = 3_600_000
@@ -50,3 +50,5 @@ export const FULL_PATCH: { [Field in keyof JobPatch]-?: NonNullable<JobPatch[Fie
 export const unnumbered = (found: JobRecord | null) => found && { request: found.request, info: found.info }
 
 export const ids = (records: readonly JobRecord[]) => records.map(({ info }) => info.id)
+
+export const listed = async (adapter: QueueAdapter, filter?: JobFilter) => ids(await adapter.list(filter))
