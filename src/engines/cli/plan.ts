@@ -1,12 +1,12 @@
 import type { PlanEntry } from '../../../schemas/events.js'
 
-const STATUSES: Readonly<Record<string, PlanEntry['status']>> = {
-  in_progress: 'in_progress',
-  completed: 'completed',
-  cancelled: 'completed',
-}
+const STATUSES: ReadonlyMap<unknown, PlanEntry['status']> = new Map([
+  ['in_progress', 'in_progress'],
+  ['completed', 'completed'],
+  ['cancelled', 'completed'],
+])
 
-export const statusOf = (told: unknown): PlanEntry['status'] => STATUSES[String(told)] ?? 'pending'
+export const statusOf = (told: unknown): PlanEntry['status'] => STATUSES.get(told) ?? 'pending'
 
 /** An agent's plan or todo list, in whichever words it tells it; undefined when it is none. */
 export function planOf(list: unknown): PlanEntry[] | undefined {

@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import type { RunnerEvent } from '../../runner.js'
 import { configDirOf } from '../environment.js'
 import type { AgentSetup } from '../launch.js'
+import { readingOf } from './readable.js'
 import { filesWithSdk, type SdkSessionMessage } from './sdk-worker.js'
 import type { ClaudeSetup, ClaudeState } from './setup.js'
 import { assistantMessage, contentOf } from './translate.js'
@@ -45,13 +47,13 @@ export async function isForgotten(
   return isThere && !(await hasTranscript(sdkSpecifier, env, sessionId).catch(() => true))
 }
 
-function replayed({ type, uuid, message, parent_tool_use_id }: SdkSessionMessage): RunnerEvent | undefined {
-  const said = message as { content: unknown }
-  const common = { uuid, parentToolUseId: parent_tool_use_id ?? null, replay: true }
-  if (type === 'assistant')
-    return { type: 'assistant_message', message: assistantMessage({ message: said }), ...common }
-  if (type !== 'user') return undefined
-  const content = contentOf(said.content)
+/** @returns undefined for what cannot be read, and for what nobody said */
+function replayed(written: SdkSessionMessage): RunnerEvent | undefined {
+  const { message: said } = readingOf(written)
+  if (said?.type !== 'assistant' && said?.type !== 'user') return undefined
+  const common = { uuid: said.uuid ?? randomUUID(), parentToolUseId: said.parent_tool_use_id, replay: true }
+  if (said.type === 'assistant') return { type: 'assistant_message', message: assistantMessage(said), ...common }
+  const content = contentOf(said.message.content)
   const isToolResult = typeof content !== 'string' && content.some((block) => block.type === 'tool_result')
   return {
     type: 'user_message',

@@ -1,4 +1,5 @@
 import type { MessageBlock, PlanEntry } from '../../../../schemas/events.js'
+import { isRecord } from '../../../lib/json-value.js'
 import { planOfCall, statusOf } from '../plan.js'
 
 /** The tasks that the agent has noted, by its numbers; survives a runner. */
@@ -7,6 +8,17 @@ export type PlanState = readonly (readonly [id: string, entry: PlanEntry])[]
 interface Call {
   name: string
   input: Record<string, unknown>
+}
+
+/** What is read of a block, whichever it is. */
+interface Block {
+  type: string
+  id: string
+  name: string
+  input: unknown
+  tool_use_id: string
+  is_error: unknown
+  content: unknown
 }
 
 const TASK_TOOL = /^(TaskCreate|TaskUpdate|TaskList|TodoWrite)$/
@@ -33,12 +45,12 @@ export class ClaudePlan {
     if (typeof content === 'string') return undefined
     let changed: PlanEntry[] | undefined
     for (const block of content) {
-      const { type, id, name, input, tool_use_id, is_error, content: answer } = block as Record<string, unknown>
-      if (type === 'tool_use' && TASK_TOOL.test(String(name)))
-        this.#calls.set(String(id), { name: String(name), input: (input ?? {}) as Call['input'] })
-      const call = type === 'tool_result' ? this.#calls.get(String(tool_use_id)) : undefined
+      const { type, id, name, input, tool_use_id, is_error, content: answer } = block as unknown as Block
+      if (type === 'tool_use' && TASK_TOOL.test(name))
+        this.#calls.set(id, { name, input: isRecord(input) ? input : {} })
+      const call = type === 'tool_result' ? this.#calls.get(tool_use_id) : undefined
       if (!call) continue
-      this.#calls.delete(String(tool_use_id))
+      this.#calls.delete(tool_use_id)
       if (!is_error) changed = this.#apply(call, textIn(answer)) ?? changed
     }
     return changed
@@ -48,10 +60,10 @@ export class ClaudePlan {
     if (name === 'TodoWrite') return planOfCall(name, input)
     if (name === 'TaskCreate') {
       const id = CREATED.exec(answer)?.[1]
-      if (id === undefined) return undefined
-      this.#tasks.set(id, { content: String(input.subject), status: 'pending' })
+      if (id === undefined || typeof input.subject !== 'string') return undefined
+      this.#tasks.set(id, { content: input.subject, status: 'pending' })
     } else if (name === 'TaskUpdate') {
-      const id = String(input.taskId)
+      const id = typeof input.taskId === 'number' ? String(input.taskId) : (input.taskId as string)
       const task = this.#tasks.get(id)
       if (!task) return undefined
       if (input.status === 'deleted') this.#tasks.delete(id)
@@ -73,5 +85,5 @@ const textIn = (answer: unknown): string =>
   typeof answer === 'string'
     ? answer
     : Array.isArray(answer)
-      ? answer.map((part) => (part as { text?: string }).text ?? '').join('\n')
+      ? answer.map((part) => (typeof part?.text === 'string' ? part.text : '')).join('\n')
       : ''

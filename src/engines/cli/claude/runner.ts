@@ -30,6 +30,7 @@ import { Opening } from './opening.js'
 import { beforeEachCall, claudeSettings } from './options.js'
 import { Comeback, type ParkedTurn, PUT_OFF_GRACE_MS, refusals } from './parked-turn.js'
 import { PromptStream } from './prompt-stream.js'
+import { initializationIn, Reader } from './readable.js'
 import type { SdkInit, SdkMessage, SdkQuery, SdkResult, SdkStatus } from './sdk.js'
 import { SelfReport } from './self-report.js'
 import type { ClaudeSetup, ClaudeState } from './setup.js'
@@ -57,6 +58,7 @@ export class ClaudeRunner implements Runner {
   #query: SdkQuery | undefined
   #process: AgentProcess | undefined
   readonly #report: SelfReport
+  readonly #reader: Reader
   #isFresh: boolean
   #isOpen = false
   /** Id of the prompt whose turn is in progress. */
@@ -75,6 +77,7 @@ export class ClaudeRunner implements Runner {
     this.#isFresh = restored?.isFresh ?? true
     const emit = (event: RunnerEvent) => this.#emit(event)
     this.#report = new SelfReport(setup, restored, emit)
+    this.#reader = new Reader(setup)
     this.#translator = new ClaudeTranslator(emit, config.includePartialMessages ?? true, restored)
     this.#gate = this.#createGate()
     this.#watch = new TurnWatch(this.#gate, config)
@@ -298,7 +301,10 @@ export class ClaudeRunner implements Runner {
   async #consume(query: SdkQuery): Promise<string> {
     let failure = ''
     try {
-      for await (const message of query) this.#receive(message)
+      for await (const said of query) {
+        const message = this.#reader.read(said)
+        if (message) this.#receive(message)
+      }
     } catch (error) {
       failure = failureOf(error)
     }
@@ -316,7 +322,7 @@ export class ClaudeRunner implements Runner {
     const parked = this.#restored?.parked
     // The SDK's own binary needs not be asked for its version first. One that goes on with a call answers only after its turn.
     if (this.#setup.row.command === undefined && !parked) this.#opening.ask(this.#prompts)
-    const initialization = await query.initializationResult()
+    const initialization = initializationIn(await query.initializationResult())
     const init =
       (parked
         ? { ...parked.init, permissionMode: this.#report.mode, model: this.#report.model ?? parked.init.model }
@@ -335,10 +341,9 @@ export class ClaudeRunner implements Runner {
     if (this.#watch.isBeyond && !this.#interruption.isWanted) void this.interrupt().catch(() => {})
     if (!this.#isOpen) this.#opening.receive(message)
     else if (message.type === 'result') this.#receiveResult(message)
-    else if (message.type !== 'system') this.#translator.translate(message)
-    else if (message.subtype === 'init') this.#receiveInit(message)
-    else if (message.subtype === 'background_tasks_changed') this.#translator.translate(message)
-    else this.#receiveStatus(message)
+    else if (message.type === 'system' && message.subtype === 'init') this.#receiveInit(message)
+    else if (message.type === 'system' && message.subtype === 'status') this.#receiveStatus(message)
+    else this.#translator.translate(message)
     // Each event says that the agent goes on. It does not.
     if (this.canPark) this.#host?.waitForExecutions()
   }

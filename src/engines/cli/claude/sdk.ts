@@ -138,7 +138,7 @@ export interface SdkUsage {
 
 export interface SdkAssistant {
   type: 'assistant'
-  uuid: string
+  uuid?: string
   parent_tool_use_id: string | null
   message: { content: unknown; model?: string; stop_reason?: string | null }
 }

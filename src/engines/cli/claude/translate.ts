@@ -72,7 +72,7 @@ export class ClaudeTranslator {
     if (message.type === 'assistant') this.#assistant(message)
     else if (message.type === 'user') this.#user(message)
     else if (message.type === 'rate_limit_event') this.#emit({ type: 'rate_limit', info: message.rate_limit_info })
-    else if (!NOISE.has(message.type) && !NOISE.has(String((message as { subtype?: string }).subtype)))
+    else if (!NOISE.has(message.type) && !NOISE.has((message as { subtype: string }).subtype))
       this.#emit({ type: 'engine_event', payload: message })
   }
 
@@ -186,7 +186,7 @@ export class ClaudeTranslator {
     const event = {
       type: 'assistant_message' as const,
       message: assistantMessage(said),
-      uuid: stream?.uuid ?? said.uuid,
+      uuid: stream?.uuid ?? said.uuid ?? randomUUID(),
       parentToolUseId: parent,
     }
     // A second message of the same block must not take the first one's name.
