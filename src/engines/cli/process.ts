@@ -47,6 +47,7 @@ export class AgentProcess {
   #hasExited = false
   #stderr = ''
   #stopping: Promise<void> | undefined
+  #lastWords: Promise<string> | undefined
   /** Each keeps its standard output unread until it settles. */
   readonly #unreadUntil = new Set<Promise<void>>()
   #isPaused = false
@@ -146,7 +147,12 @@ export class AgentProcess {
   /**
    * How it ended, in a sentence for a person, with what it last said. One that speaks no more and does not end either is ended first.
    */
-  async lastWords(): Promise<string> {
+  lastWords(): Promise<string> {
+    this.#lastWords ??= this.#sayEnd()
+    return this.#lastWords
+  }
+
+  async #sayEnd(): Promise<string> {
     let isMute = false
     const timer = setTimeout(() => {
       isMute = !this.#stopping && this.child.stdout.readableEnded

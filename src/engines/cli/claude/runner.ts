@@ -271,8 +271,11 @@ export class ClaudeRunner implements Runner {
         canUseTool: this.#gate.ask,
         hooks: beforeEachCall(this.#gate.before),
         spawnClaudeCodeProcess: (request) => {
-          this.#process = this.#pausing.of(launch.spawn(request.command, request.args, request.env))
-          return this.#process.child
+          const agent = this.#pausing.of(launch.spawn(request.command, request.args, request.env))
+          this.#process = agent
+          // the SDK waits for its end, and one that says nothing more might never come to it
+          agent.child.stdout.once('end', () => void agent.lastWords())
+          return agent.child
         },
       },
     })
