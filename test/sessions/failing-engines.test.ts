@@ -50,6 +50,20 @@ t.test('a hook that throws what cannot be asked what it is has not started the e
   }
 })
 
+t.test(
+  'an engine that throws what cannot be asked what it is where it is asked for something has refused',
+  async (t) => {
+    const { proxy, revoke } = Proxy.revocable({}, {})
+    revoke()
+    const { registry, runner, id } = await buildSession(t, {}, {})
+    const refuse = () => Promise.reject(proxy)
+    Object.assign(runner, { interrupt: refuse, setModel: refuse })
+    await registry.send(id, { type: 'user_message', text: 'go' })
+    for (const command of [{ type: 'interrupt' }, { type: 'set_model', model: 'other' }] as const)
+      await t.rejects(registry.send(id, command), { code: 'SG_ERR_ENGINE_REFUSED' }, command.type)
+  },
+)
+
 t.test('a runner that throws from send fails its session, and one whose send is async and rejects', async (t) => {
   const send = () => {
     throw new Error('broken pipe')

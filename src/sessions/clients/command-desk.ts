@@ -1,7 +1,7 @@
 import type { SessionCommand, SessionCommandOf } from '../../../schemas/commands.js'
 import type { PermissionMode, ResolvePermissionRequest } from '../../../schemas/permissions.js'
 import type { Runner } from '../../engines/runner.js'
-import { GatewayError, invalidField, toError } from '../../errors.js'
+import { GatewayError, invalidField, isOf, toError } from '../../errors.js'
 import type { Patience } from '../../lib/patience.js'
 import { within } from '../../lib/within.js'
 import { answeredBy, type Principal } from '../../principal.js'
@@ -276,7 +276,7 @@ export class CommandDesk {
     try {
       await within(ENGINE_ANSWER_MS, question(), { clock: this.#world.clock, onLate })
     } catch (error) {
-      if (error instanceof GatewayError) throw error
+      if (isOf(GatewayError, error)) throw error
       throw new GatewayError('SG_ERR_ENGINE_REFUSED', { detail: toError(error).message, cause: error })
     }
   }
