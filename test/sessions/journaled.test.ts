@@ -399,6 +399,36 @@ for (const isTaken of [true, false])
     t.equal(nextEngine.last.context.config.model, isTaken ? 'other' : 'first')
   })
 
+t.test(
+  'a mode that its engine has only after nobody waits for that any more is that of the next engine, too',
+  async (t) => {
+    const { registry, engine, clock, kill, again } = await buildJournaled(t, { script: echo })
+    const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first', permissionMode: 'bypassPermissions' })
+    await until(async () => (await registry.get(id))?.status === 'idle')
+    await registry.durable(id)
+    const runner = engine.last
+    let take: (() => void) | undefined
+    runner.setPermissionMode = async (mode) => {
+      await new Promise<void>((resolve) => {
+        take = resolve
+      })
+      runner.host.emit({ type: 'permission_mode_changed', mode })
+    }
+    const command = { type: 'set_permission_mode', mode: 'default' } as const
+    const refused = t.rejects(registry.send(id, command), { code: 'SG_ERR_ENGINE_REFUSED', message: /in time/ })
+    await until(() => take !== undefined)
+    await clock.advance(30_000)
+    await refused
+    take?.()
+    await until(async () => (await registry.get(id))?.permissionMode === 'default')
+    await registry.durable(id)
+    kill()
+    const { registry: next, engine: nextEngine } = await again()
+    await next.send(id, { type: 'user_message', text: 'second' })
+    t.equal(nextEngine.last.context.config.permissionMode, 'default')
+  },
+)
+
 t.test('a session whose engine never started is shown as starting by the next process too', async (t) => {
   const script = { start: () => new Promise<void>(() => {}) }
   const { registry, again } = await buildJournaled(t, { script })

@@ -51,6 +51,8 @@ export class CommandDesk {
   #remembered: Map<string, Promise<void>> | undefined
   /** The mode or model change in progress: messages that come after it wait for it. */
   #change: Promise<void> | undefined
+  /** How many there were: what was asked for later is not undone by an engine that is late. */
+  #choices = 0
 
   constructor(session: Commanded, world: SessionWorld) {
     this.#session = session
@@ -221,23 +223,39 @@ export class CommandDesk {
    */
   async #choose(choice: Choice, change: () => Promise<void> | undefined, bearing: AnswerBearing): Promise<void> {
     const session = this.#session
-    const before = session.chosen
+    const { chosen: before, runner } = session
+    const number = ++this.#choices
     await session.accept({ type: 'choice', choice, ...named(bearing) }, undefined, bearing.patience)
+    let asking: Promise<void> | undefined
     try {
-      await this.#ask(() => session.engine.ask(change))
+      await this.#ask(() => {
+        asking = session.engine.ask(change)
+        return asking
+      })
     } catch (error) {
       session.chosen = before
       session.forgetCommand(bearing.commandId)
       session.touch()
+      const isStill = () => number === this.#choices && session.runner === runner
+      // one that did not answer in time may have it yet
+      asking?.then(
+        () => isStill() && this.#onTaken(choice, bearing),
+        () => {},
+      )
       await session.durable(bearing.patience).catch(() => {})
       throw error
     }
+    this.#onTaken(choice, bearing)
+    await session.durable(bearing.patience).catch(() => {})
+  }
+
+  #onTaken(choice: Choice, { commandId }: AnswerBearing): void {
+    const session = this.#session
     // a snapshot that was taken meanwhile may have been taken before
     session.chosen = chosenWith(session.chosen, choice)
-    session.rememberCommand(bearing.commandId)
+    session.rememberCommand(commandId)
     session.touch()
     session.leaveDesk.keepSnapshot()
-    await session.durable(bearing.patience).catch(() => {})
   }
 
   #runner(): Runner {
