@@ -1,6 +1,9 @@
 import t from 'tap'
+import { ENDING_MS } from '../../../src/engines/cli/claude/opening.js'
 import type { RunnerSnapshot, SessionRunnerConfig } from '../../../src/engines/runner.js'
+import { until } from '../../fixtures/build.js'
 import { build, script, sdk, start } from '../../fixtures/claude-engine.js'
+import { VirtualClock } from '../../fixtures/virtual-clock.js'
 
 t.beforeEach(() => sdk.present())
 
@@ -175,4 +178,21 @@ t.test('what an agent says as it ends instead of starting is told with its end',
 t.test('what the SDK itself says against a start is told as it is, and not what the agent does then', async (t) => {
   const { runner, host } = await build(t, { config: { env: { CLAUDE_REFUSES: 'The mode is not known.' } } })
   await t.rejects(runner.start(host), { code: 'SG_ERR_ENGINE_START', message: 'The mode is not known.' })
+})
+
+t.test('one that refuses to start without a word, and lives on, is ended', async (t) => {
+  const { runner, host } = await build(t, { config: { env: { CLAUDE_REFUSES: '' } } })
+  await t.rejects(runner.start(host), { code: 'SG_ERR_ENGINE_START', message: /refused to start, and gave no reason/ })
+})
+
+t.test('one that says that it cannot work, and lives on, has a moment to end or to think better of it', async (t) => {
+  const clock = new VirtualClock()
+  const unable = { is_error: true, subtype: 'error_during_execution', errors: ['Not signed in'] }
+  const { runner, host } = await build(t, { config: { env: { CLAUDE_UNABLE: JSON.stringify(unable) } }, clock })
+  const refused = t.rejects(runner.start(host), { code: 'SG_ERR_ENGINE_START', message: 'Not signed in.' })
+  await until(() => clock.pendingTimers === 3, 'its moment, beside those of every start')
+  await clock.advance(ENDING_MS)
+  await refused
+  const better = await start(t, { config: { env: { CLAUDE_TELLS: JSON.stringify(unable) } } })
+  t.match(await better.host.turn(better.runner, 'hi'), { result: 'pong' })
 })

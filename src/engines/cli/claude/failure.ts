@@ -5,6 +5,12 @@ import { NO_CLAUDE } from './executable.js'
 const ONLY_ITS_END =
   /^(Claude Code process (exited with code|terminated by signal) |Failed to spawn Claude Code process: spawn |Query closed before response received$)/
 
+/** Whether the SDK says no more than that the agent's process has ended. */
+export const isItsEnd = (error: unknown): boolean => ONLY_ITS_END.test(toError(error).message)
+
+/** For a refusal without a word. */
+export const UNEXPLAINED = 'The agent refused to start, and gave no reason.'
+
 /**
  * What the SDK says of its end, as a sentence; nothing where that is only how the agent's process ended, which the process's last words say
  * once more, with what it told.

@@ -1,19 +1,32 @@
+import { startError } from '../../../errors.js'
+import type { Clock } from '../../../lib/clock.js'
 import { deferred } from '../../../lib/deferred.js'
 import { within } from '../../../lib/within.js'
+import { asSentence } from '../control.js'
 import type { PromptStream } from './prompt-stream.js'
 import type { SdkInit, SdkInitialization, SdkMessage, SdkResult } from './sdk.js'
 import type { Totals } from './totals.js'
+import { errorsOf } from './translate.js'
 import { isOfItsOwn } from './turn-watch.js'
 
 /** How long an agent that tells nothing of its credentials may take to report by itself. */
 const REPORT_MS = 3_000
 
+/** How long one that cannot work has to end by itself. */
+export const ENDING_MS = 5_000
+
 /** What the agent says before the session is open. */
 export class Opening {
+  readonly #clock: Clock
   #init: SdkInit | undefined
   #isAsked = false
   readonly #reported = deferred()
   readonly #result = deferred<SdkResult>()
+  readonly #refusal = deferred<SdkResult>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
 
   receive(message: SdkMessage): void {
     if (message.type === 'system' && message.subtype === 'init') {
@@ -21,7 +34,8 @@ export class Opening {
       this.#reported.resolve()
     }
     // one that takes over from an agent with work in the background tells first that it has ended
-    if (message.type === 'result' && !message.is_error && !isOfItsOwn(message)) this.#result.resolve(message)
+    if (message.type === 'result' && !isOfItsOwn(message))
+      (message.is_error ? this.#refusal : this.#result).resolve(message)
   }
 
   /**
@@ -41,7 +55,7 @@ export class Opening {
   ): Promise<SdkInit | undefined> {
     if (claude_code_version && !this.#isAsked) this.ask(prompts)
     if (this.#isAsked) {
-      totals.startFrom(await this.#result.promise)
+      totals.startFrom(await this.#answer())
     } else if (Object.keys(account).length === 0) {
       // Whose credentials it uses decides whether it may be given a prompt at all.
       await within(REPORT_MS, this.#reported.promise)
@@ -49,5 +63,17 @@ export class Opening {
       await new Promise(setImmediate)
     }
     return this.#init
+  }
+
+  /** One that cannot work says so, and mostly ends then: how, and what it said, tells more. */
+  async #answer(): Promise<SdkResult> {
+    const first = await Promise.race([this.#result.promise, this.#refusal.promise])
+    if (!first.is_error) return first
+    return within(ENDING_MS, this.#result.promise, {
+      clock: this.#clock,
+      onLate: () => {
+        throw startError(asSentence(errorsOf(first).join(' ')))
+      },
+    })
   }
 }

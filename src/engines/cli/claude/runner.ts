@@ -21,7 +21,7 @@ import type { AgentProcess } from '../process.js'
 import { assertSayable } from './arguments.js'
 import { callRules } from './call-rules.js'
 import { assumedInit, runnerCapabilities } from './describe.js'
-import { failureOf } from './failure.js'
+import { failureOf, isItsEnd, UNEXPLAINED } from './failure.js'
 import { Gate } from './gate.js'
 import { isForgotten, replayOf, takenOver } from './history.js'
 import { BROKEN_OFF, Interruption, NOT_TAKEN } from './interruption.js'
@@ -50,7 +50,7 @@ export class ClaudeRunner implements Runner {
   readonly #restored: ClaudeState | undefined
   readonly #prompts = new PromptStream()
   readonly #translator: ClaudeTranslator
-  readonly #opening = new Opening()
+  readonly #opening: Opening
   readonly #gate: Gate
   readonly #opened = deferred()
   readonly #deferred = deferred()
@@ -79,6 +79,7 @@ export class ClaudeRunner implements Runner {
     this.#report = new SelfReport(setup, restored, emit)
     this.#reader = new Reader(setup)
     this.#translator = new ClaudeTranslator(emit, config.includePartialMessages ?? true, restored)
+    this.#opening = new Opening(setup.clock)
     this.#gate = this.#createGate()
     this.#watch = new TurnWatch(this.#gate, config)
     this.#interruption = new Interruption(setup.clock, () => void this.#giveUp())
@@ -115,7 +116,7 @@ export class ClaudeRunner implements Runner {
       const died = this.#consume(query).then((detail) => Promise.reject(startError(detail)))
       await Promise.race([
         // the SDK tells the end of its process sooner than it is known what the process said
-        this.#open(query).catch((error) => (failureOf(error) ? Promise.reject(error) : died)),
+        this.#open(query).catch((error) => (isItsEnd(error) ? died : Promise.reject(error))),
         died,
         whenAborted(launch.signal).then(() => Promise.reject(lateStart(this.#process))),
       ])
@@ -128,7 +129,7 @@ export class ClaudeRunner implements Runner {
       await this.close()
       if (resume !== undefined && (await isForgotten(this.#setup, resume)))
         throw new GatewayError('SG_ERR_AGENT_STATE_GONE', { cause: error })
-      throw error instanceof GatewayError ? error : startError(toError(error).message, error)
+      throw error instanceof GatewayError ? error : startError(toError(error).message || UNEXPLAINED, error)
     } finally {
       await launch.end()
     }

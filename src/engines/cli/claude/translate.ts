@@ -238,7 +238,8 @@ function subtypeOf(result: SdkResult, interrupted: boolean, failure: string | un
   return interrupted || result.terminal_reason?.startsWith('aborted') ? 'interrupted' : 'error_during_execution'
 }
 
-function errorsOf(result: SdkResult, failure: string | undefined): string[] {
+/** Why it failed; @param failure something else that did */
+export function errorsOf(result: SdkResult, failure?: string): string[] {
   const errors = [...(result.errors ?? []), failure].filter((error) => typeof error === 'string')
   if (errors.length > 0) return errors
   return [result.result || result.terminal_reason || result.subtype]
