@@ -125,6 +125,13 @@ t.test('a plan is read of calls and results of any type', async (t) => {
   t.match(host.of('plan_updated'), [told('e'), told('g')])
 })
 
+t.test('what the SDK itself cannot read ends the session in words for a person', async (t) => {
+  const { runner, host } = await start(t)
+  const died = host.next('session_error')
+  runner.send(script({ misread: true }))
+  t.match(await died, { message: /^What the agent said cannot be read \(Cannot read properties of null .*\)\./ })
+})
+
 t.test('whatever it says, its turns end, and what is told has the shape of its type', async (t) => {
   const values = new MutatedValues(SEED)
   const block = { type: 'tool_use', id: 't', name: 'TaskCreate', input: { subject: 'x' } }

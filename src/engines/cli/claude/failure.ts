@@ -9,14 +9,23 @@ const ONLY_ITS_END =
 export const isItsEnd = (error: unknown): boolean => ONLY_ITS_END.test(toError(error).message)
 
 /** For a refusal without a word. */
-export const UNEXPLAINED = 'The agent refused to start, and gave no reason.'
+const UNEXPLAINED = 'The agent refused to start, and gave no reason.'
+
+/** The SDK takes for granted what the messages of an agent hold. */
+function messageOf(error: unknown): string {
+  const { message } = toError(error)
+  return error instanceof TypeError && !('code' in error) ? `What the agent said cannot be read (${message}).` : message
+}
+
+/** What the SDK says against a start. */
+export const refusalIn = (error: unknown): string => messageOf(error) || UNEXPLAINED
 
 /**
  * What the SDK says of its end, as a sentence; nothing where that is only how the agent's process ended, which the process's last words say
  * once more, with what it told.
  */
 export function failureOf(error: unknown): string {
-  const { message } = toError(error)
+  const message = messageOf(error)
   if (message === '' || ONLY_ITS_END.test(message)) return ''
   // it names an option of its own, which nobody has here
   return asSentence(/^Native CLI binary for \S+ not found/.test(message) ? NO_CLAUDE : message)

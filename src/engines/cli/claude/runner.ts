@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { PermissionMode } from '../../../../schemas/permissions.js'
-import { GatewayError, startError, toError } from '../../../errors.js'
+import { GatewayError, startError } from '../../../errors.js'
 import { whenAborted } from '../../../lib/aborted.js'
 import { deferred } from '../../../lib/deferred.js'
 import { within } from '../../../lib/within.js'
@@ -21,7 +21,7 @@ import type { AgentProcess } from '../process.js'
 import { assertSayable } from './arguments.js'
 import { callRules } from './call-rules.js'
 import { assumedInit, runnerCapabilities } from './describe.js'
-import { failureOf, isItsEnd, UNEXPLAINED } from './failure.js'
+import { failureOf, isItsEnd, refusalIn } from './failure.js'
 import { Gate } from './gate.js'
 import { isForgotten, replayOf, takenOver } from './history.js'
 import { BROKEN_OFF, Interruption, NOT_TAKEN } from './interruption.js'
@@ -129,7 +129,7 @@ export class ClaudeRunner implements Runner {
       await this.close()
       if (resume !== undefined && (await isForgotten(this.#setup, resume)))
         throw new GatewayError('SG_ERR_AGENT_STATE_GONE', { cause: error })
-      throw error instanceof GatewayError ? error : startError(toError(error).message || UNEXPLAINED, error)
+      throw error instanceof GatewayError ? error : startError(refusalIn(error), error)
     } finally {
       await launch.end()
     }
