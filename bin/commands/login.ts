@@ -4,6 +4,7 @@ import { isInteractive } from '../terminal/keys.js'
 import { removeLogin, writeLogin } from '../terminal/login-file.js'
 import { note } from '../terminal/output.js'
 import { readStdin } from '../terminal/stdin.js'
+import { askWords } from '../terminal/words.js'
 
 /** Keeps the address of a gateway and the token for it, once the gateway has taken it. */
 export async function login(given: string | undefined, flags: { url?: string; token?: string }): Promise<void> {
@@ -25,17 +26,15 @@ export async function logout(): Promise<void> {
 
 async function urlOf(given: string | undefined): Promise<string> {
   if (given !== undefined || !isInteractive()) return given === undefined ? connectionOf({}).url : gatewayUrl(given)
-  const { text, isCancel } = await import('@clack/prompts')
-  const initialValue = connectionOf({}).url
-  const answer = await text({ message: 'Address of the gateway', initialValue })
-  if (isCancel(answer)) throw new CommandFailure('Left.', EXIT.interrupted)
-  return gatewayUrl(answer || initialValue)
+  const initial = connectionOf({}).url
+  const answer = await askWords('Address of the gateway:', { initial })
+  if (answer === undefined) throw new CommandFailure('Left.', EXIT.interrupted)
+  return gatewayUrl(answer.trim() || initial)
 }
 
 async function askToken(): Promise<string> {
   if (!isInteractive()) return (await readStdin()).trim()
-  const { password, isCancel } = await import('@clack/prompts')
-  const answer = await password({ message: 'Token (none, when it asks for none)' })
-  if (isCancel(answer)) throw new CommandFailure('Left.', EXIT.interrupted)
-  return (answer ?? '').trim()
+  const answer = await askWords('Token, which is not shown (none, when it asks for none):', { isSecret: true })
+  if (answer === undefined) throw new CommandFailure('Left.', EXIT.interrupted)
+  return answer.trim()
 }

@@ -8,6 +8,7 @@ import { CommandFailure, EXIT } from '../terminal/exit.js'
 import { isInteractive } from '../terminal/keys.js'
 import { note, print } from '../terminal/output.js'
 import { readStdin } from '../terminal/stdin.js'
+import { askWords } from '../terminal/words.js'
 
 export interface RunOptions extends ConnectionOptions {
   profile?: string
@@ -88,10 +89,9 @@ export async function promptOf(words: string[]): Promise<string> {
     const read = (await readStdin()).trim()
     if (read) return read
   } else if (isInteractive()) {
-    const { text, isCancel } = await import('@clack/prompts')
-    const answer = await text({ message: 'What is to be done?' })
-    if (isCancel(answer)) throw new CommandFailure('Left.', EXIT.interrupted)
-    if (answer?.trim()) return answer.trim()
+    const answer = await askWords('What is to be done?')
+    if (answer === undefined) throw new CommandFailure('Left.', EXIT.interrupted)
+    if (answer.trim()) return answer.trim()
   }
   throw new CommandFailure('There is no prompt. Write it after the command, or send it on standard input.', EXIT.usage)
 }

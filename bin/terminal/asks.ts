@@ -3,6 +3,7 @@ import { type Answer, GatewayError, type PermissionRequest, type Session } from 
 import type { Keys } from './keys.js'
 import { note, oneLine, safe } from './output.js'
 import { inputSummary } from './session-view.js'
+import { askWords } from './words.js'
 
 const ASK_USER_QUESTION = 'AskUserQuestion'
 const MAX_INPUT_LINES = 12
@@ -126,8 +127,8 @@ export class Asks {
       isAsked = true
       if (pressed === 'n') return undefined
       if (pressed === 'o') {
-        const words = await otherAnswer(signal)
-        if (words !== undefined) return words
+        const words = await askWords('Your answer:', { signal })
+        if (words?.trim()) return words.trim()
         // whoever gives up what they write, also by Ctrl-C, has refused nothing
         isAsked = false
         continue
@@ -162,13 +163,6 @@ function isQuestion(value: unknown): value is Question {
     Array.isArray(options) &&
     options.every((option) => typeof option?.label === 'string')
   )
-}
-
-/** Undefined when none was given. */
-async function otherAnswer(signal: AbortSignal): Promise<string | undefined> {
-  const { text, isCancel } = await import('@clack/prompts')
-  const answer = await text({ message: 'Your answer', signal })
-  return isCancel(answer) || !answer ? undefined : answer
 }
 
 const key = (name: string): string => pc.bold(`[${name}]`)

@@ -1,0 +1,81 @@
+import { existsSync } from 'node:fs'
+import t from 'tap'
+import { until } from '../fixtures/build.js'
+import { COMMAND, CTRL_C, CTRL_D, CTRL_Z, Terminal } from '../fixtures/terminal.js'
+import { skip, world } from '../fixtures/terminal-world.js'
+
+const ESCAPE = '\u001b'
+
+t.test(
+  'a prompt that is pasted is taken with all of its lines, and nothing of it answers anything',
+  { skip },
+  async (t) => {
+    const { terminal, client } = await world(t)
+    const screen = terminal(['run'])
+    await screen.shows('What is to be done?')
+    screen.press('Please write\ra report\ry\rand')
+    await screen.shows('and')
+    screen.press(' so on.\r')
+    await screen.shows('[n] deny')
+    screen.press('n')
+    await screen.shows('The report stays undone')
+    const [session] = await client.sessions.list().toArray()
+    const [said] = await client.sessions.events(session!.id).toArray()
+    t.match(said, { type: 'user_message', message: { content: 'Please write\na report\ny\nand so on.' } })
+  },
+)
+
+t.test('Ctrl-C, Ctrl-D and Escape leave where words are asked for', { skip }, async (t) => {
+  const { terminal } = await world(t)
+  for (const key of [CTRL_C, CTRL_D, ESCAPE]) {
+    const screen = terminal(['run'])
+    await screen.shows('What is to be done?')
+    screen.press(key)
+    await screen.shows('session-gateway: Left.')
+    t.equal(await screen.exited, 130)
+  }
+  const screen = terminal(['run', 'ask me a question'])
+  await screen.shows('[n] do not answer')
+  screen.press('o')
+  await screen.shows('Your answer')
+  screen.press(CTRL_D)
+  await until(() => screen.text.split('[n] do not answer').length > 2, 'that it is asked again')
+  screen.press('2')
+  await screen.shows('You chose Green.')
+})
+
+const noBash = !existsSync('/bin/bash') && 'there is no bash'
+t.test(
+  'Ctrl-Z stops the job, and what was written is written on when it goes on',
+  { skip: skip || noBash },
+  async (t) => {
+    const { options } = await world(t)
+    const bash = ['/bin/bash', '--norc', '--noprofile', '-i']
+    const screen = new Terminal(t, [], { ...options, env: { ...options.env, PS1: 'shell> ' }, command: bash })
+    await screen.shows('shell> ')
+    screen.press(`'${COMMAND.join("' '")}' run\n`)
+    await screen.shows('What is to be done?')
+    screen.press(`Hel${CTRL_Z}`)
+    await screen.shows('Stopped')
+    await screen.shows('shell> ')
+    screen.press('fg\n')
+    await screen.shows('What is to be done? Hel')
+    screen.press('lo, world\r')
+    await screen.shows('Your message had 2 words')
+  },
+)
+
+t.test('login asks for an address and for a token that is not shown', { skip }, async (t) => {
+  const { options } = await world(t)
+  const cwd = t.testdir()
+  const env = { ...options.env, SESSION_GATEWAY_CONFIG: `${cwd}/client.json` }
+  const screen = new Terminal(t, ['login'], { cwd, env })
+  await screen.shows(`Address of the gateway: ${env.SESSION_GATEWAY_URL}`)
+  screen.press('\r')
+  await screen.shows('Token')
+  screen.press('not-to-be-seen\r')
+  await screen.shows('Logged in to')
+  t.equal(await screen.exited, 0)
+  t.notMatch(screen.text, /not-to-be-seen/)
+  t.ok(existsSync(env.SESSION_GATEWAY_CONFIG))
+})
