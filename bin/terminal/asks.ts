@@ -1,12 +1,15 @@
 import pc from 'picocolors'
 import { type Answer, GatewayError, type PermissionRequest, type Session } from '../../client/index.js'
 import type { Keys } from './keys.js'
-import { note, oneLine, safe } from './output.js'
+import { count, note, oneLine, safe } from './output.js'
 import { inputSummary } from './session-view.js'
 import { askWords } from './words.js'
 
 const ASK_USER_QUESTION = 'AskUserQuestion'
 const MAX_INPUT_LINES = 12
+const MAX_LINE = 2000
+/** As many options have a key of their own. */
+const KEYS = 9
 
 interface Question {
   question: string
@@ -108,13 +111,15 @@ export class Asks {
   }
 
   async #choose({ question, options, multiSelect }: Question, signal: AbortSignal): Promise<string | undefined> {
-    const offered = options.slice(0, 9)
+    const offered = options.slice(0, KEYS)
     const ask = () => {
       note(`${pc.yellow('?')} ${pc.bold(safe(question))}`)
       for (const [index, { label, description }] of offered.entries())
         note(
           `  ${key(String(index + 1))} ${safe(label)}${description ? pc.dim(` — ${oneLine(description, 100)}`) : ''}`,
         )
+      // there is no key for more, but words
+      for (const { label } of options.slice(offered.length)) note(`  ${key('o')} ${safe(label)}`)
     }
     const offer = () =>
       note(
@@ -128,7 +133,7 @@ export class Asks {
       if (pressed === 'n') return undefined
       if (pressed === 'o') {
         const words = await askWords('Your answer:', { signal })
-        if (words?.trim()) return words.trim()
+        if (words?.trim()) return [...chosen, words.trim()].join(', ')
         // whoever gives up what they write, also by Ctrl-C, has refused nothing
         isAsked = false
         continue
@@ -172,7 +177,12 @@ function inputLines(input: object): string[] {
   const lines = safe(JSON.stringify(input, undefined, 2).replaceAll('\\n', '\n'))
     .split('\n')
     .slice(1, -1)
-  return lines.length > MAX_INPUT_LINES
-    ? [...lines.slice(0, MAX_INPUT_LINES), `… ${lines.length - MAX_INPUT_LINES} more lines`]
-    : lines
+  const shown = lines.slice(0, MAX_INPUT_LINES).map(firstOf)
+  return lines.length > shown.length ? [...shown, `… ${lines.length - shown.length} more lines`] : shown
 }
+
+/** What asks is to stay on the screen beside it. */
+const firstOf = (line: string): string =>
+  line.length > MAX_LINE
+    ? `${line.slice(0, MAX_LINE).replace(/\p{Surrogate}$/u, '')}… ${count(line.length - MAX_LINE)} more characters`
+    : line

@@ -201,7 +201,10 @@ export class Conversation {
         if (!line.trim()) continue
         // what was to be interrupted is over for whoever goes on to talk
         this.#interrupts = 0
-        this.#session.send(line.trim()).catch((error) => note(pc.red(safe(error.message))))
+        this.#session.send(line.trim()).catch((error) => {
+          this.#view.breakLine()
+          note(pc.red(safe(error.message)))
+        })
       }
     }
     const onEnd = () => this.#attachment.close()

@@ -8,7 +8,7 @@ import type { Answer } from '../../client/index.js'
 import { until } from '../fixtures/build.js'
 import { attached, eventFrame, said } from '../fixtures/client-platform.js'
 import { COMMAND, CTRL_C, CTRL_D, CTRL_Z, runPlain, Terminal } from '../fixtures/terminal.js'
-import { skip, world } from '../fixtures/terminal-world.js'
+import { script, skip, world } from '../fixtures/terminal-world.js'
 
 const ID = 's'.repeat(36)
 const BLUE: Answer = { answers: { 'Which colour do you like better?': 'Blue' } }
@@ -115,6 +115,34 @@ t.test('questions are answered with one key', { skip }, async (t) => {
   screen.press('2')
   await screen.shows('You chose Green.')
   t.equal(await screen.exited, 0)
+})
+
+t.test('of more options than there are keys all are shown; words are added to what is chosen', { skip }, async (t) => {
+  const { terminal } = await world(t)
+  const options = Array.from({ length: 12 }, (_, n) => ({ label: `Number ${n + 1}` }))
+  const question = { question: 'Which ones?', header: 'Numbers', options, multiSelect: true }
+  const asks = { tool: 'AskUserQuestion', input: { questions: [question] } }
+  const screen = terminal(['run', script({ tools: [asks] }, { text: 'Thank you.' })])
+  await screen.shows('[9] Number 9')
+  await screen.shows('[o] Number 12')
+  await screen.shows('[n] do not answer')
+  screen.press('1')
+  await screen.shows('chosen: Number 1')
+  screen.press('o')
+  await screen.shows('Your answer')
+  screen.press('Number 12\r')
+  await screen.shows('"Which ones?":"Number 1, Number 12"')
+  t.equal(await screen.exited, 0)
+})
+
+t.test('a long line of what is asked for leaves the question on the screen', { skip }, async (t) => {
+  const { terminal } = await world(t)
+  const content = '😀'.repeat(9000)
+  const screen = terminal(['run', script({ tools: [{ tool: 'fs_write', input: { path: 'a.md', content } }] })])
+  await screen.shows('more characters')
+  await screen.shows('[n] deny')
+  t.ok(screen.lines.slice(-39).some((line) => line.startsWith('? Write a.md')))
+  t.notMatch(screen.text, /\ufffd/, 'no character is cut in two')
 })
 
 t.test('who gives up an answer of their own is asked again, and has refused nothing', { skip }, async (t) => {
