@@ -71,7 +71,7 @@ t.test('an engine that does not close holds up no job that could not begin', asy
   engine.script.close = () => new Promise(() => {})
   disk.fails = 'SQLITE_FULL'
   const id = await submit()
-  await until(() => engine.last.closed, 'let go')
+  await until(() => engine.runners.at(-1)?.closed, 'let go')
   await clock.advance(10_000)
   await isQueued(id)
   disk.fails = undefined
