@@ -5,7 +5,8 @@ import { until } from '../fixtures/build.js'
 import { clusterOf } from '../fixtures/cluster.js'
 import { hasPostgres, postgres } from '../storage/postgres-world.js'
 
-const LEASE_MS = 2_000
+// as long as a loaded machine may keep a node that lives from saying so
+const LEASE_MS = 10_000
 
 if (hasPostgres())
   t.test(
@@ -38,7 +39,7 @@ if (hasPostgres())
       }
       let beats = 0
       nodes[0].storage.cluster!.on('beat', () => void beats++)
-      await until(() => beats > 5, 'that it was tried a few times')
+      await until(() => beats > 2, 'that it was tried a few times')
       t.same(told, ['what a node had that is gone cannot be taken over; it is tried with each beat: POSTGRES_BUSY'])
       await leave()
       await until(() => told.length > 2, 'that it was taken over')
