@@ -85,6 +85,7 @@ export type { Logger } from './lib/logger.js'
 export type { AnswerLinkLimits } from './notifications/answers/answer-links.js'
 export type { ChannelOptions } from './notifications/channels/channels.js'
 export type { ChannelStore, KeptSubscription } from './notifications/channels/store.js'
+export { type ChannelStoreCase, channelStoreConformance } from './notifications/channels/store-conformance.js'
 export type { NotificationRetention } from './notifications/feed.js'
 export type { ReminderOptions } from './notifications/reminders.js'
 export type {
@@ -94,6 +95,7 @@ export type {
   NotificationRange,
   NotificationStore,
 } from './notifications/store.js'
+export { type NotificationStoreCase, notificationStoreConformance } from './notifications/store-conformance.js'
 export type {
   Authenticate,
   DeferredToolOptions,
