@@ -39,7 +39,11 @@ export const profileStoreConformance: readonly ProfileStoreCase[] = [
     async run(store, reopen) {
       await store.save(FULL)
       assert.deepEqual(await store.list(), [FULL])
-      if (reopen) assert.deepEqual(await (await reopen()).list(), [FULL])
+      const seen = reopen ? await reopen() : store
+      assert.deepEqual(await seen.list(), [FULL])
+      const long = { ...FULL, session: { ...FULL.session, instructions: 'ü'.repeat(100_000) } }
+      await seen.save(long)
+      assert.deepEqual(await seen.list(), [long])
     },
   },
   {
@@ -71,6 +75,8 @@ export const profileStoreConformance: readonly ProfileStoreCase[] = [
       await store.delete('valueOf')
       await store.delete('__proto__')
       assert.deepEqual(await names(store), [...given].sort())
+      await store.delete('A')
+      assert.deepEqual(await names(store), given.filter((name) => name !== 'A').sort())
     },
   },
   {
@@ -119,6 +125,10 @@ export const profileStoreConformance: readonly ProfileStoreCase[] = [
       assert.equal(await store.replace(changed, known!), true)
       assert.equal(await store.replace({ ...FULL, description: 'changed too' }, known!), false)
       assert.deepEqual(await store.list(), [changed])
+      const texts = ['one', 'two', 'three']
+      const replaced = await Promise.all(texts.map((description) => store.replace!({ ...FULL, description }, changed)))
+      assert.equal(replaced.filter(Boolean).length, 1)
+      assert.equal((await store.list())[0]?.description, texts[replaced.indexOf(true)])
       await store.delete(FULL.name)
       assert.equal(await store.replace(FULL, changed), false)
       assert.deepEqual(await store.list(), [])

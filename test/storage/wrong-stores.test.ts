@@ -1,14 +1,18 @@
+import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
 import { isAsExpected, type JobFilter, type JobPatch, type QueueAdapter } from '../../src/jobs/adapter.js'
 import { queueAdapterConformance } from '../../src/jobs/adapter-conformance.js'
 import type { ConformanceCase } from '../../src/lib/conformance.js'
 import type { KeptNotification, NotificationStore } from '../../src/notifications/store.js'
 import { notificationStoreConformance } from '../../src/notifications/store-conformance.js'
+import type { ProfileStore } from '../../src/profiles/store.js'
+import { profileStoreConformance } from '../../src/profiles/store-conformance.js'
 import type { ReadEvent, SessionJournal } from '../../src/sessions/kept/journal.js'
 import { sessionJournalConformance } from '../../src/sessions/kept/journal-conformance.js'
 import type { ParkedSessionRecord } from '../../src/sessions/kept/store.js'
 import { sessionStoreConformance } from '../../src/sessions/kept/store-conformance.js'
 import { createMemoryNotificationStore } from '../../src/storage/memory/notification-store.js'
+import { createMemoryProfileStore } from '../../src/storage/memory/profile-store.js'
 import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
 import { createMemorySessionJournal } from '../../src/storage/memory/session-journal.js'
 import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
@@ -41,6 +45,29 @@ t.test('a journal that gives its own events away', async (t) => {
     return { ...journal, read }
   }
   t.match(await failed(sessionJournalConformance, make), [SHARES])
+})
+
+t.test('a journal that gives an event twice, or loses the last one', async (t) => {
+  const reading = (read: (journal: SessionJournal) => SessionJournal['read']) => () => {
+    const journal = createMemorySessionJournal()
+    return { ...journal, read: read(journal) }
+  }
+  const twice = reading(
+    (journal) =>
+      (id, after, ...rest) =>
+        journal.read(id, Math.max(0, after - 1), ...rest),
+  )
+  const lost = reading(
+    (journal) =>
+      (id, after, until, ...rest) =>
+        journal.read(id, after, Math.min(until, 5), ...rest),
+  )
+  for (const make of [twice, lost])
+    t.ok(
+      (await failed(sessionJournalConformance, make)).includes(
+        'reads in pages of about so many bytes, of at least one event',
+      ),
+    )
 })
 
 t.test('a journal that takes one which is awake for one that sleeps', async (t) => {
@@ -171,6 +198,61 @@ t.test('a store of parked sessions, and a journal, that know of some fields only
   }
   t.match(await failed(sessionJournalConformance, makeJournal), [/^keeps every field/, /^replaces state and snapshot/])
 })
+
+t.test('a store of parked sessions that cuts off what is long, lists only so many, or mixes up capitals', async (t) => {
+  class CutsOff extends MemorySessionStore {
+    override save(record: ParkedSessionRecord): Promise<void> {
+      const { events, ...log } = record.log
+      return super.save({ ...record, log: { ...log, events: events.slice(0, 65_535) } })
+    }
+  }
+  t.same(await failed(sessionStoreConformance, () => new CutsOff()), ['keeps a large record whole'])
+  class ListsFew extends MemorySessionStore {
+    override list = async () => (await super.list()).slice(0, 100)
+  }
+  t.match(await failed(sessionStoreConformance, () => new ListsFew()), [/^takes many records at once/])
+  class DeletesAlike extends MemorySessionStore {
+    override async delete(id: string): Promise<void> {
+      for (const one of await super.list()) if (one.id.toLowerCase() === id.toLowerCase()) await super.delete(one.id)
+    }
+  }
+  t.match(await failed(sessionStoreConformance, () => new DeletesAlike()), [/^tells ids apart/])
+})
+
+t.test(
+  'a store of profiles that looks first and replaces then, cuts off what is long, or mixes up capitals',
+  async (t) => {
+    const changed = (change: (store: ProfileStore) => Partial<ProfileStore>) => () => {
+      const store = createMemoryProfileStore()
+      return { ...store, ...change(store) }
+    }
+    const looks = changed(({ list, save }) => ({
+      async replace(profile, before) {
+        const found = (await list()).find(({ name }) => name === before.name)
+        if (!isDeepStrictEqual(found, before)) return false
+        await new Promise(setImmediate)
+        await save(profile)
+        return true
+      },
+    }))
+    t.match(await failed(profileStoreConformance, looks), [/^replaces exactly what was there before/])
+    const short = changed(({ save }) => ({
+      save: ({ session: { instructions, ...session } = {}, ...profile }) =>
+        save({
+          ...profile,
+          ...(instructions !== undefined && { session: { ...session, instructions: instructions.slice(0, 65_535) } }),
+        }),
+    }))
+    t.match(await failed(profileStoreConformance, short), [/^keeps every field as it was/])
+    const alike = changed((store) => ({
+      async delete(name) {
+        for (const one of await store.list())
+          if (one.name.toLowerCase() === name.toLowerCase()) await store.delete(one.name)
+      },
+    }))
+    t.match(await failed(profileStoreConformance, alike), [/^takes names exactly/])
+  },
+)
 
 t.test('a feed that keeps what it was given as it is by now', async (t) => {
   const make = (): NotificationStore => {

@@ -241,8 +241,12 @@ export const sessionJournalConformance: readonly SessionJournalCase[] = [
       const page = await journal.read('one', 1, 6, 3_000)
       assert.ok(page.length >= 2 && page.length <= 4, `${page.length} of 1 KB in 3 KB`)
       const seen: JournaledEvent[] = []
-      for (let after = 0; after < 6; after = seen.at(-1)!.seq)
-        seen.push(...textsOf(await journal.read('one', after, 6, 2_500)))
+      for (let after = 0; after < 6; after = seen.at(-1)!.seq) {
+        const next = textsOf(await journal.read('one', after, 6, 2_500))
+        // or this would never end
+        assert.ok(next[0] && next[0].seq > after, `no event behind ${after}`)
+        seen.push(...next)
+      }
       assert.deepEqual(seen, events)
     },
   },
@@ -262,6 +266,7 @@ export const sessionJournalConformance: readonly SessionJournalCase[] = [
             journal.read('one', after, 3_000, maxBytes),
           ])
           const page = textsOf(read)
+          assert.ok(page[0] && page[0].seq > after, `no event behind ${after}`)
           read.release?.()
           assert.deepEqual(textsOf(beside), page, 'one that was let go is not another')
           const bytes = page.reduce((sum, { json }) => sum + Buffer.byteLength(json), 0)
