@@ -6,6 +6,7 @@ import { CommandFailure, EXIT } from './exit.js'
 import { isInteractive, Keys } from './keys.js'
 import { note, safe } from './output.js'
 import { SessionView, textOf, type ViewOptions } from './session-view.js'
+import { PASTE_MS } from './words.js'
 
 const NOBODY_THERE = 'Nobody is at a terminal to be asked.'
 
@@ -191,23 +192,32 @@ export class Conversation {
     this.#attachment.close()
   }
 
-  /** Sends each line that is typed, but not while a question has the keyboard. */
+  /** Sends each line that is typed, and what is pasted as one; but not while a question has the keyboard. */
   #readLines(): () => void {
     let rest = ''
-    const onData = (data: Buffer) => {
-      const lines = (rest + data.toString()).split('\n')
-      rest = lines.pop() ?? ''
-      for (const line of lines) {
-        if (!line.trim()) continue
-        // what was to be interrupted is over for whoever goes on to talk
-        this.#interrupts = 0
-        this.#session.send(line.trim()).catch((error) => {
-          this.#view.breakLine()
-          note(pc.red(safe(error.message)))
-        })
-      }
+    let whole: NodeJS.Timeout | undefined
+    const lines: string[] = []
+    const say = () => {
+      const text = lines.splice(0).join('\n').trim()
+      if (!text) return
+      // what was to be interrupted is over for whoever goes on to talk
+      this.#interrupts = 0
+      this.#session.send(text).catch((error) => {
+        this.#view.breakLine()
+        note(pc.red(safe(error.message)))
+      })
     }
-    const onEnd = () => this.#attachment.close()
+    const onData = (data: Buffer) => {
+      const typed = (rest + data.toString()).split('\n')
+      rest = typed.pop() ?? ''
+      lines.push(...typed)
+      clearTimeout(whole)
+      whole = setTimeout(say, PASTE_MS)
+    }
+    const onEnd = () => {
+      say()
+      this.#attachment.close()
+    }
     const listen = () => {
       process.stdin.on('data', onData)
       process.stdin.resume()
@@ -220,6 +230,7 @@ export class Conversation {
     if (this.#asks) this.#asks.onBusy = (isBusy) => (isBusy ? ignore() : listen())
     listen()
     return () => {
+      clearTimeout(whole)
       process.stdin.off('end', onEnd)
       // a question that is let go of gives the keyboard back to nobody
       if (this.#asks) this.#asks.onBusy = () => {}

@@ -3,7 +3,7 @@ import { Writable } from 'node:stream'
 import pc from 'picocolors'
 
 /** A line that comes so soon after another is of what was pasted with it. */
-const PASTE_MS = 50
+export const PASTE_MS = 50
 
 interface Asking {
   /** What stands there to be changed. */

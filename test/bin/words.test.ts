@@ -25,6 +25,20 @@ t.test(
   },
 )
 
+t.test('lines that are pasted into a session are one message', { skip }, async (t) => {
+  const { terminal, client, options } = await world(t)
+  const { id } = await client.sessions.create({ cwd: options.cwd })
+  const screen = terminal(['sessions', 'attach', id])
+  await screen.shows('Type to talk')
+  screen.press('First.\n\n  Second.\n')
+  await screen.shows('> First.\n\n  Second.\n')
+  await screen.shows('✓ done')
+  screen.press(CTRL_D)
+  t.equal(await screen.exited, 0)
+  const said = (await client.sessions.events(id).toArray()).filter(({ type }) => type === 'user_message')
+  t.equal(said.length, 1)
+})
+
 t.test('Ctrl-C, Ctrl-D and Escape leave where words are asked for', { skip }, async (t) => {
   const { terminal } = await world(t)
   for (const key of [CTRL_C, CTRL_D, ESCAPE]) {
