@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef } from 'preact/hooks'
 import { texts } from '../texts.js'
 import { Icon } from './icon.js'
+import { lead } from './second-press.js'
 
 const FIELD = 'form :is(input:not([type="radio"]), select, textarea)'
 
@@ -21,7 +22,7 @@ export function Dialog({
   const id = useId()
   /** The platform begins with what is first, which closes it. */
   const begin = (): void =>
-    (element.current?.querySelector<HTMLElement>(FIELD) ?? element.current?.querySelector('button'))?.focus()
+    lead(element.current?.querySelector<HTMLElement>(FIELD) ?? element.current?.querySelector('button'))
   /** Whoever is told by the platform is told later, and what was opened meanwhile would be taken for this. */
   const leave = (): void => {
     if (element.current) onClose()
@@ -36,8 +37,7 @@ export function Dialog({
       queueMicrotask(() => {
         // Chromium gives no keys to a field that had the focus when a dialog over it went
         if (document.activeElement === before) before?.blur()
-        const back = before?.isConnected ? before : document.querySelector<HTMLElement>('main h1')
-        back?.focus()
+        lead(before?.isConnected ? before : document.querySelector<HTMLElement>('main h1'))
       })
   }, [])
   useLayoutEffect(() => {

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
+import { lead } from './second-press.js'
 
 /** Shows more of what stands before it. Once all of that is there, and this is gone, whoever has pressed it goes on there. */
 export function More({
@@ -18,7 +19,7 @@ export function More({
       const shown = button?.previousElementSibling
       if (document.activeElement !== button || !(shown instanceof HTMLElement)) return
       if (!shown.hasAttribute('tabindex')) shown.tabIndex = -1
-      shown.focus({ preventScroll: true })
+      lead(shown, { preventScroll: true })
     }
   }, [])
   return (

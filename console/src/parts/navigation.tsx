@@ -7,6 +7,7 @@ import { access } from '../state/me.js'
 import { texts } from '../texts.js'
 import { ConnectionMark } from './connection.js'
 import { Icon } from './icon.js'
+import { lead } from './second-press.js'
 import { SignOut } from './sign-out.js'
 
 const countFor = (screen: Screen): number =>
@@ -47,7 +48,7 @@ export function Navigation() {
   const close = (): void => {
     if (!isOpen.value) return
     isOpen.value = false
-    more.current?.focus()
+    lead(more.current)
   }
   return (
     <nav

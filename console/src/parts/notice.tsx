@@ -3,6 +3,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks'
 import { sentenceOf } from '../api.js'
 import { NotLoaded } from '../loaded.js'
 import { texts } from '../texts.js'
+import { lead } from './second-press.js'
 
 /** Something that went wrong, and what can be done about it. */
 export const Failure = ({ error, retry }: { error: unknown; retry?: () => void }) => (
@@ -24,7 +25,7 @@ function Again({ onClick }: { onClick: () => void }) {
     const button = element.current
     return () => {
       if (document.activeElement !== button || button?.closest('dialog')) return
-      document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true })
+      lead(document.querySelector<HTMLElement>('main h1'), { preventScroll: true })
     }
   }, [])
   return (

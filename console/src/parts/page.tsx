@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { hasGoneOn } from '../route.js'
 import { Icon } from './icon.js'
+import { lead } from './second-press.js'
 
 /** To the list that this is one of. */
 export const Back = ({ href, label }: { href: string; label: string }) => (
@@ -14,7 +15,7 @@ export const Back = ({ href, label }: { href: string; label: string }) => (
 export function Heading({ children }: { children: ComponentChildren }) {
   const element = useRef<HTMLHeadingElement>(null)
   useLayoutEffect(() => {
-    if (hasGoneOn() && document.activeElement === document.body) element.current?.focus({ preventScroll: true })
+    if (hasGoneOn() && document.activeElement === document.body) lead(element.current, { preventScroll: true })
   }, [])
   return (
     <h1 ref={element} tabIndex={-1}>

@@ -5,6 +5,7 @@ import { isUnauthorized, signIn } from '../state/me.js'
 import { texts } from '../texts.js'
 import { Dialog } from './dialog.js'
 import { Field } from './field.js'
+import { lead } from './second-press.js'
 
 const says = texts.signIn
 
@@ -18,13 +19,12 @@ export function SignIn({ hasExpired = false }: { hasExpired?: boolean }) {
   const isCovered = useSignal(hasExpired && document.querySelector('dialog[open]') !== null)
   useLayoutEffect(() => {
     // over what somebody is in the middle of it takes no key
-    if (!hasExpired) return input.current?.focus()
+    if (!hasExpired) return lead(input.current)
     const before = document.activeElement as HTMLElement | null
     return () => {
       if (!element.current?.contains(document.activeElement)) return
       const isThere = before?.isConnected && before !== document.body
-      const back = isThere ? before : document.querySelector<HTMLElement>('main h1')
-      back?.focus({ preventScroll: true })
+      lead(isThere ? before : document.querySelector<HTMLElement>('main h1'), { preventScroll: true })
     }
   }, [])
   const submit = async (event: Event): Promise<void> => {
@@ -39,7 +39,7 @@ export function SignIn({ hasExpired = false }: { hasExpired?: boolean }) {
       error.value = isUnauthorized(failure) ? says.refused : sentenceOf(failure)
       if (input.current) {
         input.current.value = ''
-        input.current.focus()
+        lead(input.current)
       }
     } finally {
       isBusy.value = false

@@ -8,6 +8,7 @@ import { Failure, Loading } from '../parts/notice.js'
 import { feedLink } from '../state/feed.js'
 import { isUnauthorized, signedIn } from '../state/me.js'
 import '../styles/transcript.css'
+import { lead } from '../parts/second-press.js'
 import { texts } from '../texts.js'
 import { Composer } from './transcript/composer.js'
 import { useDrawn } from './transcript/drawn.js'
@@ -81,7 +82,7 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
       if (!line) return
       unfold(line)
       line.scrollIntoView({ block: line.offsetHeight > element.clientHeight ? 'start' : 'center' })
-      line.focus({ preventScroll: true })
+      lead(line, { preventScroll: true })
       // what is drawn above it later would move it
       if (!isWhole) return
       state.arrive()

@@ -5,6 +5,7 @@ import type { ResolvePermissionRequest } from '../../../../client/index.js'
 import { draftOf, noteDraft } from '../../state/drafts.js'
 import { texts } from '../../texts.js'
 import { Field } from '../field.js'
+import { lead } from '../second-press.js'
 import { Settled } from './writing.js'
 
 const says = texts.answer
@@ -29,7 +30,7 @@ export function Deny({
   const before = requestId === undefined ? undefined : draftOf(requestId).denial
   const interrupts = useSignal(before?.interrupt ?? false)
   // before the next key comes: what is typed at once is the reason, and answers nothing
-  useLayoutEffect(() => input.current?.focus(), [])
+  useLayoutEffect(() => lead(input.current), [])
   /** What is written so far, which is there again for whoever looks elsewhere before it is sent. */
   const written = () => {
     const message = input.current?.value.trim()
@@ -110,7 +111,7 @@ export function useFocusBack(isOpen: boolean): RefObject<HTMLDivElement | null> 
   const buttons = useRef<HTMLDivElement>(null)
   const wasOpen = useRef(isOpen)
   useLayoutEffect(() => {
-    if (wasOpen.current && !isOpen) buttons.current?.querySelector<HTMLElement>('[data-key="deny"]')?.focus()
+    if (wasOpen.current && !isOpen) lead(buttons.current?.querySelector<HTMLElement>('[data-key="deny"]'))
     wasOpen.current = isOpen
   }, [isOpen])
   return buttons

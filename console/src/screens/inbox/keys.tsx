@@ -2,6 +2,7 @@ import { signal } from '@preact/signals'
 import type { RefObject } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { focusDrawn } from '../../parts/key-focus.js'
+import { lead } from '../../parts/second-press.js'
 import { remember, remembered } from '../../state/kept.js'
 import { texts } from '../../texts.js'
 import type { InboxState } from './state.js'
@@ -46,7 +47,7 @@ export function useKeys(state: InboxState, list: RefObject<HTMLElement | null>):
 
 export function focusRow(list: HTMLElement | null): void {
   const head = list?.querySelector<HTMLElement>('[data-open="true"] .ask-head')
-  head?.focus({ preventScroll: true })
+  lead(head, { preventScroll: true })
   head?.closest('li')?.scrollIntoView({ block: 'nearest' })
 }
 
@@ -54,7 +55,7 @@ export function focusRow(list: HTMLElement | null): void {
 export function focusList(): void {
   const find = (place: string) => document.querySelector<HTMLElement>(place)
   const found = find('.bulk input') ?? find('.ask[data-fate="waiting"] .ask-head') ?? find('main h1')
-  found?.focus()
+  lead(found)
 }
 
 export function KeyHints() {

@@ -5,6 +5,7 @@ import { visibleLine } from '../../model/visible.js'
 import { AnswerForm } from '../../parts/answer.js'
 import { focusDrawn, hasKeyFocus } from '../../parts/key-focus.js'
 import { Failure } from '../../parts/notice.js'
+import { lead } from '../../parts/second-press.js'
 import { Time } from '../../parts/time.js'
 import { Line } from '../../parts/untrusted.js'
 import { hrefTo } from '../../route.js'
@@ -42,7 +43,7 @@ export function Row({ entry, state, isOpen, isChosen }: RowProps) {
     const at = document.activeElement
     // what it was on went, or takes nothing any more, with what somebody answered
     const isLost = at === document.body || (at instanceof HTMLInputElement && at.disabled)
-    if (isInside && isLost) head.current?.focus({ preventScroll: true })
+    if (isInside && isLost) lead(head.current, { preventScroll: true })
   }, [waits])
   return (
     <li ref={row} class="ask" data-open={isOpen} data-fate={fate.state}>

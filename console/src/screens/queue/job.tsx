@@ -9,6 +9,7 @@ import { Fact } from '../../parts/fact.js'
 import { Members } from '../../parts/members.js'
 import { Empty, Failure, Loading, Underway } from '../../parts/notice.js'
 import { Page } from '../../parts/page.js'
+import { lead } from '../../parts/second-press.js'
 import { Time } from '../../parts/time.js'
 import { Line, Text } from '../../parts/untrusted.js'
 import { hrefTo } from '../../route.js'
@@ -77,7 +78,7 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
   const hasEnded = job !== undefined && isOver(job)
   useLayoutEffect(() => {
     // what it was on goes with the end of the job
-    if (hasEnded && isAtCancel) document.querySelector<HTMLElement>('main h1')?.focus()
+    if (hasEnded && isAtCancel) lead(document.querySelector<HTMLElement>('main h1'))
   }, [hasEnded])
 
   const close = (): void => {

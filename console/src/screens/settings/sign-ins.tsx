@@ -4,6 +4,7 @@ import { GatewayError } from '../../../../client/index.js'
 import { request } from '../../api.js'
 import { browserOf } from '../../model/browser.js'
 import { Failure } from '../../parts/notice.js'
+import { lead } from '../../parts/second-press.js'
 import { exactly, Time } from '../../parts/time.js'
 import { unhurry } from '../../parts/unhurried.js'
 import { Line } from '../../parts/untrusted.js'
@@ -70,7 +71,7 @@ export function SignIns() {
   const isInside = section.current?.contains(document.activeElement) === true
   useLayoutEffect(() => {
     // what it was on went with its row
-    if (isInside && document.activeElement === document.body) section.current?.querySelector('h2')?.focus()
+    if (isInside && document.activeElement === document.body) lead(section.current?.querySelector('h2'))
   }, [all.value])
   // a row that has moved up takes no press that was meant for the one that went
   useLayoutEffect(() => {

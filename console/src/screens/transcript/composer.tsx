@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { Icon } from '../../parts/icon.js'
 import { hasKeyFocus } from '../../parts/key-focus.js'
 import { Failure } from '../../parts/notice.js'
+import { lead } from '../../parts/second-press.js'
 import { keep, keptAs } from '../../state/kept.js'
 import { texts } from '../../texts.js'
 import type { TranscriptState } from './state.js'
@@ -96,12 +97,12 @@ export function Composer({
   const isGone = over && !text.value
   const hadFocus = area.current?.form?.contains(document.activeElement)
   useEffect(() => {
-    if (isGone && hadFocus) last.current?.focus()
+    if (isGone && hadFocus) lead(last.current)
   }, [isGone])
   const hadKeyFocus = hadFocus && hasKeyFocus()
   useLayoutEffect(() => {
     // what interrupts goes with what was under way; a finger that has pressed it asks for no keyboard
-    if (hadKeyFocus && document.activeElement === document.body) area.current?.focus()
+    if (hadKeyFocus && document.activeElement === document.body) lead(area.current)
   }, [isBusy || isParked])
   const hadWords = useRef(false)
   hadWords.current ||= isRemoved && !isGone

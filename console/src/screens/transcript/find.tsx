@@ -4,6 +4,7 @@ import { client, sentenceOf } from '../../api.js'
 import { type Hit, hitsIn } from '../../model/search.js'
 import { visible } from '../../model/visible.js'
 import { Icon } from '../../parts/icon.js'
+import { lead } from '../../parts/second-press.js'
 import { Time } from '../../parts/time.js'
 import { texts } from '../../texts.js'
 import type { TranscriptState } from './state.js'
@@ -28,9 +29,9 @@ export function Find({ state, onGo, onClose }: FindProps) {
   const progress = useSignal<string | undefined>(undefined)
   useLayoutEffect(() => {
     const before = document.activeElement as HTMLElement | null
-    input.current?.focus()
+    lead(input.current)
     return () => {
-      if (element.current?.contains(document.activeElement)) before?.focus({ preventScroll: true })
+      if (element.current?.contains(document.activeElement)) lead(before, { preventScroll: true })
     }
   }, [])
   useEffect(() => {

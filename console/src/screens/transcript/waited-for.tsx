@@ -5,6 +5,7 @@ import { questionsOf } from '../../model/questions.js'
 import { AnswerForm } from '../../parts/answer.js'
 import { focusDrawn, hasKeyFocus } from '../../parts/key-focus.js'
 import { Failure } from '../../parts/notice.js'
+import { lead } from '../../parts/second-press.js'
 import { Time } from '../../parts/time.js'
 import { Line } from '../../parts/untrusted.js'
 import { forgetDraft } from '../../state/drafts.js'
@@ -14,7 +15,7 @@ import type { TranscriptState } from './state.js'
 
 const says = texts.transcript
 
-const focusComposer = (): void => document.querySelector<HTMLElement>('.composer textarea')?.focus()
+const focusComposer = (): void => lead(document.querySelector<HTMLElement>('.composer textarea'))
 
 /** What the session waits for, always in sight: who can answer does so here. */
 export function WaitedFor({ state }: { state: TranscriptState }) {
