@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
+import { lead } from './second-press.js'
 
 interface FieldProps {
   label: string
@@ -34,3 +35,7 @@ export function Field({ label, hint, error, children }: FieldProps) {
     </div>
   )
 }
+
+/** To the first field of a dialog that was refused, once that was drawn: it may be out of sight. */
+export const toRefused = (): void =>
+  void requestAnimationFrame(() => lead(document.querySelector<HTMLElement>('dialog[open] [aria-invalid="true"]')))

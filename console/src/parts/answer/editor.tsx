@@ -16,7 +16,7 @@ import { draftOf, noteDraft } from '../../state/drafts.js'
 import { useKeeping } from '../../state/kept.js'
 import { texts } from '../../texts.js'
 import { Dialog } from '../dialog.js'
-import { Field } from '../field.js'
+import { Field, toRefused } from '../field.js'
 import { Segments } from '../segments.js'
 import { Settled } from './writing.js'
 
@@ -88,7 +88,8 @@ export function InputEditor({
           event.preventDefault()
           if (!waits) return
           const edited = made()
-          if (edited) onAllow(wholeJson(edited) === before ? undefined : edited)
+          if (!edited) return toRefused()
+          onAllow(wholeJson(edited) === before ? undefined : edited)
         }}
       >
         {!waits && <Settled />}

@@ -20,9 +20,8 @@ import {
 } from '../../model/profile-form.js'
 import { visibleLine } from '../../model/visible.js'
 import { Dialog } from '../../parts/dialog.js'
-import { Field } from '../../parts/field.js'
+import { Field, toRefused } from '../../parts/field.js'
 import { Failure, Underway } from '../../parts/notice.js'
-import { lead } from '../../parts/second-press.js'
 import { Segments } from '../../parts/segments.js'
 import { useWhileShown } from '../../parts/while-shown.js'
 import { goer } from '../../route.js'
@@ -74,9 +73,6 @@ export function ProfileEditor({
   const set = <N extends keyof ProfileForm>(name: N, value: ProfileForm[N]): void => {
     form.value = { ...form.value, [name]: value }
   }
-  // after it was drawn: to the first of them
-  const toRefused = (): void =>
-    void requestAnimationFrame(() => lead(document.querySelector<HTMLElement>('dialog[open] [aria-invalid="true"]')))
   /** Takes in what somebody else has saved since. @returns what is still to be changed; undefined where somebody has to look first */
   const changesNow = async (name: string): Promise<UpdateProfileRequest | undefined> => {
     const now = formOf((await client.profiles.get(name, { signal })).profile)

@@ -5,7 +5,7 @@ import { client } from '../../api.js'
 import { CreateKey } from '../../model/create-key.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Directory } from '../../parts/directory.js'
-import { Field } from '../../parts/field.js'
+import { Field, toRefused } from '../../parts/field.js'
 import { Failure, Underway } from '../../parts/notice.js'
 import { OfferedState, useOffered } from '../../parts/offered-profiles.js'
 import { useWhileShown } from '../../parts/while-shown.js'
@@ -88,6 +88,7 @@ export function SubmitDialog({
       onSubmitted(job, go)
     } catch (failure) {
       error.value = failure
+      toRefused()
     } finally {
       isBusy.value = false
     }

@@ -6,7 +6,7 @@ import { CreateKey } from '../../model/create-key.js'
 import { modesOf } from '../../model/modes.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Directory } from '../../parts/directory.js'
-import { Field } from '../../parts/field.js'
+import { Field, toRefused } from '../../parts/field.js'
 import { Failure, Underway } from '../../parts/notice.js'
 import { OfferedState, useOffered } from '../../parts/offered-profiles.js'
 import { Segments } from '../../parts/segments.js'
@@ -87,6 +87,7 @@ export function StartDialog({ onClose }: { onClose: () => void }) {
       go(hrefTo('sessions', session.id))
     } catch (failure) {
       error.value = failure
+      toRefused()
     } finally {
       isBusy.value = false
     }

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { daysBetween, lastDays } from '../../model/usage.js'
 import { Dialog } from '../../parts/dialog.js'
-import { Field } from '../../parts/field.js'
+import { Field, toRefused } from '../../parts/field.js'
 import { gatewayNow } from '../../state/clock.js'
 import { texts } from '../../texts.js'
 
@@ -78,7 +78,7 @@ function CustomRange({
           event.preventDefault()
           const days = daysBetween(range.value.from, range.value.to).length
           isBad.value = days === 0 || days > MAX_DAYS
-          if (isBad.value) return
+          if (isBad.value) return toRefused()
           onClose()
           onChoose({ ...range.value })
         }}
