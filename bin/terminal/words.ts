@@ -18,7 +18,6 @@ interface Asking {
 export function askWords(question: string, { initial, signal, isSecret }: Asking = {}): Promise<string | undefined> {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
   const prompt = `${pc.yellow('?')} ${pc.bold(question)} `
-  if (isSecret) process.stderr.write(prompt)
   const reader = createInterface({
     input: process.stdin,
     output: isSecret ? nowhere : process.stderr,
@@ -26,6 +25,8 @@ export function askWords(question: string, { initial, signal, isSecret }: Asking
     historySize: 0,
     prompt,
   })
+  // not before the terminal shows nothing by itself any more
+  if (isSecret) process.stderr.write(prompt)
   const lines: string[] = []
   let whole: NodeJS.Timeout | undefined
   return new Promise((resolve) => {
