@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { ClientContext, InitializeResponse } from '@agentclientprotocol/sdk'
 import { configDirGone, configDirOf } from '../environment.js'
 import type { AgentSetup } from '../launch.js'
+import { pageOf } from './listed.js'
 
 /** The protocol's code for what is not there. */
 const NOT_FOUND = -32002
@@ -22,10 +23,10 @@ export async function isForgotten(
   // errors of the protocol have numbers, those of a pipe have names
   if (typeof code !== 'number') return false
   if (!agentCapabilities?.sessionCapabilities?.list) return code === NOT_FOUND
-  let cursor: string | null | undefined
+  let cursor: string | undefined
   for (let page = 0; page < MAX_PAGES; page++) {
-    const listed = await agent.request('session/list', { cwd, ...(cursor && { cursor }) }).catch(() => undefined)
-    if (!listed || listed.sessions.some((session) => session.sessionId === sessionId)) return false
+    const listed = await pageOf(agent, cwd, cursor).catch(() => undefined)
+    if (!listed?.isWhole || listed.sessions.some((session) => session.sessionId === sessionId)) return false
     cursor = listed.nextCursor
     if (!cursor) return true
   }

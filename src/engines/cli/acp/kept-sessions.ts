@@ -15,6 +15,7 @@ import { privateFolder } from '../workspace/private-files.js'
 import { isTrusted, workspaceEnv } from '../workspace/trust.js'
 import { type AcpConnection, connectAcp, reasonOf } from './connection.js'
 import { introduce } from './introduction.js'
+import { pageOf } from './listed.js'
 import { CANCELLED } from './permissions.js'
 
 /** An agent is started for each answer: one at a time where the same sessions are kept, so that one that hangs holds up no others. */
@@ -75,13 +76,14 @@ export async function assertBegunIn(agent: ClientContext, dir: string, sessionId
 
 /** Page by page. */
 async function* listed(agent: ClientContext, dir: string | undefined): AsyncGenerator<SdkSessionInfo[]> {
-  let cursor: string | null | undefined
+  let cursor: string | undefined
   do {
-    const page = await agent.request('session/list', { ...(dir && { cwd: dir }), ...(cursor && { cursor }) })
+    const page = await pageOf(agent, dir, cursor)
     yield page.sessions
       .filter(({ cwd }) => dir === undefined || cwd === dir)
       .map(({ sessionId, cwd, title, updatedAt }) => ({
-        ...{ sessionId, summary: title ?? '', lastModified: Date.parse(updatedAt ?? '') || 0, cwd },
+        ...{ sessionId, summary: title ?? '', lastModified: Date.parse(updatedAt ?? '') || 0 },
+        ...(cwd !== undefined && { cwd }),
       }))
     cursor = page.nextCursor
   } while (cursor)

@@ -22,7 +22,8 @@ export interface ModelChoice {
 
 /** One thing of a session that has a value and can be given another: its mode or its model. */
 interface Setting {
-  current: string
+  /** Undefined: the agent does not say, or in no word. */
+  current: string | undefined
   /** What it is being set to. */
   asked?: string | undefined
   set(value: string): Promise<unknown>
@@ -65,18 +66,18 @@ export class SessionConfig {
       const found = selectOf(answer, category)
       return (
         found && {
-          current: found.currentValue,
+          current: wordIn(found.currentValue),
           set: (value) => agent.request('session/set_config_option', { sessionId, configId: found.id, value }),
         }
       )
     }
     const { modes, models } = answer
     const mode: Setting | null | undefined = modes && {
-      current: modes.currentModeId,
+      current: wordIn(modes.currentModeId),
       set: (modeId) => agent.request('session/set_mode', { sessionId, modeId }),
     }
     const model: Setting | null | undefined = models && {
-      current: models.currentModelId,
+      current: wordIn(models.currentModelId),
       set: (modelId) => agent.request<unknown>('session/set_model', { sessionId, modelId }),
     }
     this.#mode = option('mode') ?? mode ?? undefined
@@ -152,9 +153,13 @@ function modelsOf(answer: SessionAnswer): ModelChoice[] {
   const choices =
     selectOf(answer, 'model')?.options.flatMap((one) => ('options' in one ? one.options : [one])) ??
     (answer.models?.availableModels ?? []).map(({ modelId, ...said }) => ({ ...said, value: modelId }))
-  return choices.map(({ value, name, description }) => ({
-    value,
-    displayName: name,
-    ...(description && { description }),
-  }))
+  return choices.flatMap((told) => {
+    const value = wordIn(told.value)
+    const description = wordIn(told.description)
+    // without that it cannot be chosen
+    if (value === undefined) return []
+    return { value, displayName: wordIn(told.name) ?? value, ...(description && { description }) }
+  })
 }
+
+const wordIn = (told: unknown): string | undefined => (typeof told === 'string' ? told : undefined)

@@ -1,10 +1,10 @@
-import { KindGuard, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { Value } from '@sinclair/typebox/value'
+import { type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { Dictionary } from '../../../../schemas/common.js'
 import { TextBlock, ThinkingBlock } from '../../../../schemas/events.js'
 import { isRecord } from '../../../lib/json-value.js'
 import { type Checker, compileSchema } from '../../../lib/validation.js'
 import type { AgentSetup } from '../launch.js'
+import { readAs } from '../read-as.js'
 import type { SdkInitialization, SdkMessage, SdkResult } from './sdk.js'
 
 const { Optional } = Type
@@ -120,20 +120,6 @@ function asEnd(said: { subtype?: unknown; is_error?: unknown }): Pick<SdkResult,
   const isError = typeof is_error === 'boolean' ? is_error : subtype !== 'success'
   const how = isError ? 'error_during_execution' : 'success'
   return { ...said, subtype: typeof subtype === 'string' ? subtype : how, is_error: isError }
-}
-
-/** @returns undefined for what is of another type, or lacks what it cannot do without */
-function readAs(schema: TSchema, said: unknown): unknown {
-  if (Value.Check(schema, said)) return said
-  if (!KindGuard.IsObject(schema) || !isRecord(said)) return undefined
-  const read: Record<string, unknown> = { ...(said as object) }
-  for (const [name, shape] of Object.entries(schema.properties)) {
-    const member = readAs(shape, read[name] === undefined ? shape.default : read[name])
-    if (member !== undefined) read[name] = member
-    else if (KindGuard.IsOptional(shape)) delete read[name]
-    else return undefined
-  }
-  return read
 }
 
 /** Reads what an agent says; of the first message of each type that has another shape, the operator is told. */
