@@ -1,6 +1,13 @@
 import t from 'tap'
+import { type Logger, silentLogger } from '../../../src/lib/logger.js'
 import { wrongIn } from '../../../src/sessions/engine-events.js'
+import { MutatedValues } from '../../fixtures/mutated-values.js'
+import { rounds } from '../../fixtures/rounds.js'
 import { startRawAcp } from '../../fixtures/scripted-acp.js'
+
+/** Another run: FUZZ_SEED=… */
+const SEED = Number(process.env.FUZZ_SEED ?? 20260101)
+const MESSAGES = rounds(1_000, 20_000)
 
 const hello = (more: object) => ({
   result: { protocolVersion: 1, agentCapabilities: { loadSession: true, ...(more as { can?: object }).can }, ...more },
@@ -72,3 +79,108 @@ for (const sessions of [undefined, null, 5, [null, 5, { sessionId: 7 }]])
       await t.rejects(started, { message: /could not open the session: busy/ })
     },
   )
+
+const update = (sessionUpdate: unknown, more: object = {}) => ({
+  ...{ jsonrpc: '2.0', method: 'session/update' },
+  params: { sessionId: 's', update: { sessionUpdate, ...more } },
+})
+
+t.test('a message that cannot be read is passed over, and the operator is told once of each type', async (t) => {
+  const written = t.capture(console, 'error')
+  const warnings: object[] = []
+  const logger: Logger = { ...silentLogger, warn: (fields) => void warnings.push(fields) }
+  const { runner, host } = await startRawAcp(t, {}, { logger })
+  const before = host.events.length
+  const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`
+  const unreadable = [
+    ...['null', '[]', '"x"', '{}', '{"result":5}', '{"error":5}', '{"id":{},"result":5}', '{"id":77,"result":5}'],
+    ...['{"jsonrpc":"2.0","method":5}', `{"jsonrpc":"2.0","method":5,"params":${deep}}`],
+    ...[null, 5, [], { sessionId: 's' }, { sessionId: 's', update: [] }].map((params) => ({ ...update(''), params })),
+    ...[
+      update(5),
+      update('agent_message_chunk'),
+      update('agent_message_chunk', { content: { type: 'text', text: 5 } }),
+    ],
+    ...[update('tool_call', { toolCallId: 'c' }), update('tool_call_update', { toolCallId: null })],
+    ...[update('plan'), update('usage_update', { used: '1', size: 2 }), update('current_mode_update', { modeId: 'x' })],
+    { ...update('notice'), params: { sessionId: 5, update: { sessionUpdate: 'notice' } } },
+  ]
+  t.match(await host.turn(runner, JSON.stringify(unreadable)), { subtype: 'success' })
+  t.match(
+    host.events.slice(before).map(({ type }) => type),
+    ['turn_completed'],
+    'nothing of it is told',
+  )
+  const kinds = ['agent_message_chunk', 'tool_call', 'tool_call_update', 'plan', 'usage_update', 'current_mode_update']
+  t.match(warnings, [
+    { sessionId: 'session-1', agent: 'scripted', problem: 'method: Expected string.' },
+    ...['session/update', ...kinds, 'notice'].map((type) => ({ type, problem: /^[\w.]*: / })),
+  ])
+  t.equal(warnings.length, 9)
+  t.strictSame(written(), [], 'nobody but the operator is told')
+})
+
+t.test('whatever it says, its turns end, and what is told has the shape of its type', async (t) => {
+  const written = t.capture(console, 'error')
+  const values = new MutatedValues(SEED)
+  const text = { type: 'text', text: 'hi' }
+  const usage = { inputTokens: 5, outputTokens: 1, totalTokens: 8, cachedReadTokens: 2, thoughtTokens: 1 }
+  const call = {
+    ...{
+      toolCallId: 'c',
+      title: 'shell',
+      kind: 'execute',
+      status: 'in_progress',
+      locations: [{ path: '/a', line: 1 }],
+    },
+    rawInput: { command: 'ls', server: 'a', tool: 'b', arguments: { x: 1 } },
+    content: [
+      { type: 'diff', path: '/a', oldText: 'a', newText: 'b' },
+      { type: 'terminal', terminalId: 't' },
+      { type: 'content', content: text },
+    ],
+    _meta: { is_mcp_tool_call: true, terminal_output_delta: { data: 'x' }, claudeCode: { parentToolUseId: 'p' } },
+  }
+  const todos = { name: 'TodoWrite', rawInput: { todos: [{ content: 'a', status: 'pending' }] } }
+  const output = { result: { content: [text] }, output: 'x' }
+  const configOptions = [model({ category: 'model', name: 'Model', options: [{ value: 'small', name: 'Small' }] })]
+  const ways = ['allow_once', 'reject_once'].map((kind) => ({ optionId: kind, name: kind, kind }))
+  const answer = { jsonrpc: '2.0', id: '$id' }
+  const messages = [
+    ...[update('user_message_chunk', { content: text }), update('agent_thought_chunk', { content: text })],
+    update('agent_message_chunk', { content: text, messageId: 'm', _meta: { usage, parentToolUseId: 'c' } }),
+    update('agent_message_chunk', { content: { type: 'image', data: 'x', mimeType: 'image/png' } }),
+    ...[update('tool_call', call), update('tool_call', { ...call, ...todos, toolCallId: 't' })],
+    ...['c', 't'].map((toolCallId) =>
+      update('tool_call_update', { toolCallId, status: 'completed', content: [], rawOutput: output }),
+    ),
+    update('plan', { entries: [{ content: 'a', priority: 'high', status: 'pending' }] }),
+    update('available_commands_update', {
+      availableCommands: [{ name: 'a', description: 'b', input: { hint: 'h' } }],
+    }),
+    ...[update('current_mode_update', { currentModeId: 'ask' }), update('config_option_update', { configOptions })],
+    ...[update('session_info_update', { title: 't' }), update('of_a_newer_protocol', { a: [1] })],
+    update('usage_update', { used: 10, size: 100, cost: { amount: 0.5, currency: 'USD' } }),
+    ...['session/request_permission', 'terminal/create'].map((method) => ({
+      ...{ jsonrpc: '2.0', id: 'q', method },
+      params: { sessionId: 's', toolCall: { ...call, toolCallId: 'd' }, options: ways },
+    })),
+    { jsonrpc: '2.0', method: '$/cancel_request', params: { requestId: 'q' } },
+    { ...answer, result: { stopReason: 'end_turn', usage, _meta: { quota: { token_count: usage } } } },
+    { ...answer, error: { code: -32603, message: 'no', data: { details: 'x', message: 'y' } } },
+  ]
+  for (const name of ['scripted', 'qwen']) {
+    const { runner, host } = await startRawAcp(t, {}, { name })
+    host.answer = () => ({ behavior: values.chance(0.5) ? 'allow' : 'deny' })
+    for (let left = MESSAGES / 2; left > 0; left--) {
+      const message = values.spoiled(values.pick(messages))
+      const from = host.events.length
+      await host.turn(runner, JSON.stringify([values.pick(messages), message]))
+      const told = host.events.slice(from)
+      const misshapen = [...told.filter(wrongIn), ...host.of('session_error'), ...written()]
+      if (misshapen.length > 0 || /TypeError|Cannot read/.test(JSON.stringify(told)))
+        return t.strictSame([message, misshapen, told], [], `FUZZ_SEED=${SEED}`)
+    }
+    t.match(await host.turn(runner, '[]'), { subtype: 'success' })
+  }
+})

@@ -13,6 +13,7 @@ import { onceAborted } from '../../../lib/aborted.js'
 import { within } from '../../../lib/within.js'
 import type { AgentProcess } from '../process.js'
 import { linesOf, OTHER_UPDATE } from './lines.js'
+import type { Unreadable } from './readable.js'
 
 /** What an agent asks and tells. */
 export interface AcpListener {
@@ -20,6 +21,8 @@ export interface AcpListener {
   onUpdate(update: SessionUpdate, sessionId: string): void
   /** @param takenBack aborts when the agent does not ask any more; not by its end, which is told as such */
   onPermission(request: RequestPermissionRequest, takenBack: AbortSignal): Promise<RequestPermissionResponse>
+  /** It said something that is passed over. */
+  onUnreadable?(unreadable: Unreadable): void
 }
 
 export interface AcpConnection {
@@ -52,7 +55,7 @@ export function connectAcp(agentProcess: AgentProcess, listener: AcpListener): A
     )
     // Agents have notifications of their own, which must not be errors.
     .onNotification('*', () => {})
-    .connect(linesOf(agentProcess))
+    .connect(linesOf(agentProcess, (unreadable) => listener.onUnreadable?.(unreadable)))
   const { agent, signal } = connection
   return {
     ...{ agent, signal, closed: connection.closed.catch(() => {}) },

@@ -1,25 +1,22 @@
 import { finished, type Readable, Writable } from 'node:stream'
-import { methods, ndJsonStream, type SessionUpdate, type Stream } from '@agentclientprotocol/sdk'
+import { ndJsonStream, type Stream } from '@agentclientprotocol/sdk'
 import { deferred } from '../../../lib/deferred.js'
 import type { AgentProcess } from '../process.js'
+import { isOtherUpdate, type Unreadable, wrongIn } from './readable.js'
 
 type Message = Stream['readable'] extends ReadableStream<infer T> ? T : never
 
 /** So much an agent may say while it reads nothing of what it is told: each line of its own may have an answer that waits. */
 const MAX_SAID_DEAF = 4 * 1024 ** 2
 
-/** The kinds of updates that have a meaning here. */
-const KINDS: ReadonlySet<string> = new Set<SessionUpdate['sessionUpdate']>([
-  ...(['user_message_chunk', 'agent_message_chunk', 'agent_thought_chunk', 'tool_call', 'tool_call_update'] as const),
-  ...(['plan', 'available_commands_update', 'current_mode_update', 'config_option_update'] as const),
-  ...(['session_info_update', 'usage_update'] as const),
-])
-
 /** Not the protocol's: what is told by it the SDK does not know, and would refuse. */
 export const OTHER_UPDATE = 'session-gateway/other_update'
 
-/** The messages of a process. The SDK writes what it cannot place to the standard error of its host: that does not come to it. */
-export function linesOf(agent: AgentProcess): Stream {
+/**
+ * The messages of a process. The SDK writes what it cannot place, or read, to the standard error of its host: that does not come to it.
+ * @param onUnreadable is told of what is passed over
+ */
+export function linesOf(agent: AgentProcess, onUnreadable: (unreadable: Unreadable) => void = () => {}): Stream {
   const { stdin, stdout } = agent.child
   const stream = ndJsonStream(Writable.toWeb(stdin), saidBy(stdout, heldBack(agent)))
   const writer = stream.writable.getWriter()
@@ -34,21 +31,18 @@ export function linesOf(agent: AgentProcess): Stream {
     readable: stream.readable.pipeThrough(
       new TransformStream<Message, Message>({
         transform(message, controller) {
-          const isAnswer = !('method' in message) && 'id' in message
-          // to nothing that it was asked, or once more
-          if (isAnswer && !asked.delete(message.id)) return
-          controller.enqueue(isOtherUpdate(message) ? { ...message, method: OTHER_UPDATE } : message)
+          if (!('method' in message)) {
+            // no answer, or one to nothing that it was asked, or once more
+            if ('id' in message && asked.delete(message.id)) controller.enqueue(message)
+            return
+          }
+          const unreadable = wrongIn(message)
+          if (unreadable) onUnreadable(unreadable)
+          else controller.enqueue(isOtherUpdate(message) ? { ...message, method: OTHER_UPDATE } : message)
         },
       }),
     ),
   }
-}
-
-function isOtherUpdate(message: Message): boolean {
-  if (!('method' in message) || message.method !== methods.client.session.update) return false
-  const { sessionId, update } = (message.params ?? {}) as { sessionId?: unknown; update?: { sessionUpdate?: unknown } }
-  const kind = update?.sessionUpdate
-  return typeof sessionId === 'string' && typeof kind === 'string' && !KINDS.has(kind)
 }
 
 /** Leaves an agent unread that goes on to say something and does not read itself. @returns what is told of each piece */

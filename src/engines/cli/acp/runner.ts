@@ -10,6 +10,7 @@ import type { Runner, RunnerCapabilities, RunnerEvent, RunnerHost, RunnerSnapsho
 import type { Written } from '../carry/carried-runner.js'
 import { agentDied, answered, control } from '../control.js'
 import { beginLaunch, lateStart } from '../launch.js'
+import { Misshapen } from '../misshapen.js'
 import { Pausing } from '../pausing.js'
 import type { AgentProcess } from '../process.js'
 import { AgentAsks } from './asks.js'
@@ -149,9 +150,11 @@ export class AcpRunner implements Runner {
         launch.spawn(this.#setup.command, [...this.#setup.row.args, ...this.#granted.args]),
       )
       this.#process = agent
+      const misshapen = new Misshapen(this.#setup)
       this.#connection = connectAcp(agent, {
         onUpdate: (update, sessionId) => this.#update(update, sessionId),
         onPermission: (...asked) => this.#asks.answer(...asked),
+        onUnreadable: ({ type, problem }) => misshapen.tell(type, problem),
       })
       const ended = this.#connection.closed.then(() => this.#end(agent))
       this.#ended = ended

@@ -4,6 +4,7 @@ import { TextBlock, ThinkingBlock } from '../../../../schemas/events.js'
 import { isRecord } from '../../../lib/json-value.js'
 import { type Checker, compileSchema } from '../../../lib/validation.js'
 import type { AgentSetup } from '../launch.js'
+import { Misshapen } from '../misshapen.js'
 import { readAs } from '../read-as.js'
 import type { SdkInitialization, SdkMessage, SdkResult } from './sdk.js'
 
@@ -122,26 +123,18 @@ function asEnd(said: { subtype?: unknown; is_error?: unknown }): Pick<SdkResult,
   return { ...said, subtype: typeof subtype === 'string' ? subtype : how, is_error: isError }
 }
 
-/** Reads what an agent says; of the first message of each type that has another shape, the operator is told. */
+/** Reads what an agent says; what has another shape is told to the operator. */
 export class Reader {
-  readonly #setup: AgentSetup
-  readonly #misshapen = new Set<string | undefined>()
+  readonly #misshapen: Misshapen
 
   constructor(setup: AgentSetup) {
-    this.#setup = setup
+    this.#misshapen = new Misshapen(setup)
   }
 
   /** @returns undefined for a message that cannot be read */
   read(said: unknown): SdkMessage | undefined {
     const { message, problem } = readingOf(said)
-    if (problem !== undefined) this.#tell(nameOf(said), problem)
+    if (problem !== undefined) this.#misshapen.tell(nameOf(said), problem)
     return message
-  }
-
-  #tell(type: string | undefined, problem: string): void {
-    if (this.#misshapen.has(type)) return
-    this.#misshapen.add(type)
-    const { sessionId, row, logger } = this.#setup
-    logger?.warn({ sessionId, agent: row.name, type, problem }, 'the agent said something of the wrong shape')
   }
 }
