@@ -8,6 +8,7 @@ import { askWords } from './words.js'
 const ASK_USER_QUESTION = 'AskUserQuestion'
 const MAX_INPUT_LINES = 12
 const MAX_LINE = 2000
+const MAX_REASON = 200
 /** As many options have a key of their own. */
 const KEYS = 9
 
@@ -89,12 +90,31 @@ export class Asks {
   ): Promise<Answer> {
     const asked = `${pc.yellow('?')} ${pc.bold(title ? safe(title) : `${safe(toolName)} ${inputSummary(input, 80)}`)}`
     const choice = `  ${key('y')} allow  ${key('n')} deny  ${key('s')} deny and stop`
-    const ask = () => {
-      note(asked)
-      for (const text of [description, decisionReason]) if (text) note(pc.dim(`  ${oneLine(text, 200)}`))
-      for (const line of inputLines(input)) note(pc.dim(`  ${line}`))
+    const reasons = [description, decisionReason].flatMap((text) => (text ? [safe(text).replace(/\s+/g, ' ')] : []))
+    const lines = inputLines(input)
+    const whole = [...reasons, ...lines]
+    const shown = [...reasons.map((text) => oneLine(text, MAX_REASON)), ...firstOf(lines)]
+    const isCut = shown.join('\n') !== whole.join('\n')
+    const say = (texts: string[]) => {
+      if (texts.length > 0) note(texts.map((text) => pc.dim(`  ${text}`)).join('\n'))
     }
-    const pressed = await this.#keys.oneOf(['y', 'n', 's'], signal, { ask, offer: () => note(choice) })
+    const keys = ['y', 'n', 's']
+    let pressed = await this.#keys.oneOf(isCut ? [...keys, 'v'] : keys, signal, {
+      ask: () => {
+        note(asked)
+        say(shown)
+      },
+      offer: () => note(isCut ? `${choice}  ${key('v')} see all of it` : choice),
+    })
+    if (pressed === 'v')
+      pressed = await this.#keys.oneOf(keys, signal, {
+        // what asks is to stay on the screen below it
+        ask: () => {
+          say(whole)
+          note(asked)
+        },
+        offer: () => note(choice),
+      })
     note(pc.dim(pressed === 'y' ? '  allowed' : '  denied'))
     if (pressed === 'y') return 'allow'
     return { behavior: 'deny', message: 'The user said no.', ...(pressed === 's' && { interrupt: true }) }
@@ -172,17 +192,19 @@ function isQuestion(value: unknown): value is Question {
 
 const key = (name: string): string => pc.bold(`[${name}]`)
 
-/** What is about to happen, in full where it is short. */
-function inputLines(input: object): string[] {
-  const lines = safe(JSON.stringify(input, undefined, 2).replaceAll('\\n', '\n'))
+/** What is about to happen. */
+const inputLines = (input: object): string[] =>
+  safe(JSON.stringify(input, undefined, 2).replaceAll('\\n', '\n'))
     .split('\n')
     .slice(1, -1)
-  const shown = lines.slice(0, MAX_INPUT_LINES).map(firstOf)
+
+/** In full where it is short: what asks is to stay on the screen beside it. */
+function firstOf(lines: string[]): string[] {
+  const shown = lines.slice(0, MAX_INPUT_LINES).map(startOf)
   return lines.length > shown.length ? [...shown, `… ${lines.length - shown.length} more lines`] : shown
 }
 
-/** What asks is to stay on the screen beside it. */
-const firstOf = (line: string): string =>
+const startOf = (line: string): string =>
   line.length > MAX_LINE
     ? `${line.slice(0, MAX_LINE).replace(/\p{Surrogate}$/u, '')}… ${count(line.length - MAX_LINE)} more characters`
     : line

@@ -145,6 +145,51 @@ t.test('a long line of what is asked for leaves the question on the screen', { s
   t.notMatch(screen.text, /\ufffd/, 'no character is cut in two')
 })
 
+t.test('what is cut of an input is seen with a key, and the question is asked again', { skip }, async (t) => {
+  const { terminal } = await world(t)
+  const lines = Array.from({ length: 60 }, (_, n) => `echo ${n + 1}`)
+  const content = [...lines, `${'#'.repeat(3000)} rm -rf`, '\u001b[2Kthe end'].join('\n')
+  const screen = terminal(['run', script({ tools: [{ tool: 'fs_write', input: { path: 'a.sh', content } }] })])
+  await screen.shows('more lines')
+  await screen.shows('[y] allow  [n] deny  [s] deny and stop  [v] see all of it')
+  // a key that is pressed with it is none for what nobody has seen yet
+  screen.press('vy')
+  await screen.shows('echo 60')
+  await screen.shows('# rm -rf')
+  await screen.shows('[2Kthe end')
+  await screen.shows('? Write a.sh')
+  await screen.shows('[y] allow  [n] deny  [s] deny and stop')
+  t.notOk(screen.lines.at(-1)?.includes('[v]'), 'there is no more to see')
+  screen.press('n')
+  await screen.shows('denied')
+  t.equal(await screen.exited, 3)
+})
+
+t.test('of an input that is seen in full no more is offered to be seen', { skip }, async (t) => {
+  const { terminal } = await world(t)
+  const screen = terminal([
+    'run',
+    script({ tools: [{ tool: 'fs_write', input: { path: 'a.md', content: 'Hello.' } }] }),
+  ])
+  await screen.shows('[s] deny and stop')
+  screen.press('n')
+  await screen.shows('denied')
+  t.notMatch(screen.text, /see all/)
+})
+
+t.test('a key that is pressed while all of an input is shown answers nothing', { skip }, async (t) => {
+  const { terminal, client } = await world(t)
+  const content = Array.from({ length: 60 }, (_, n) => `line ${n + 1}`).join('\n')
+  const screen = terminal(['run', script({ tools: [{ tool: 'fs_write', input: { path: 'a.md', content } }] })])
+  await screen.shows('[v] see all of it')
+  screen.press('v')
+  await screen.shows('line 60')
+  screen.press('n')
+  await screen.shows('[s] deny and stop')
+  await answerElsewhere(client, 'allow')
+  await screen.shows('⎿ Wrote a.md')
+})
+
 t.test('who gives up an answer of their own is asked again, and has refused nothing', { skip }, async (t) => {
   const { terminal } = await world(t)
   const screen = terminal(['run', 'ask me a question'])
