@@ -28,6 +28,9 @@ t.test('what only looks like a question is never answered without a person', asy
       new Asks(session as unknown as Session, keys as Keys).add(request as PermissionRequest)
     })
     t.match(await answered, { behavior: 'deny', message: 'The user said no.' }, JSON.stringify(questions))
-    t.strictSame(pressed, ['y', 'n', 's'])
+    t.strictSame(
+      pressed.filter((key) => key !== 'v'),
+      ['y', 'n', 's'],
+    )
   }
 })
