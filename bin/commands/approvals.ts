@@ -13,8 +13,8 @@ export async function list(options: Options): Promise<void> {
   printList(
     pending,
     [
-      { title: 'request', of: ({ request }) => request.id.slice(0, 8) },
-      { title: 'session', of: ({ session }) => session.id.slice(0, 8) },
+      { title: 'request', of: ({ request }) => request.id.slice(0, 8), isWhole: true },
+      { title: 'session', of: ({ session }) => session.id.slice(0, 8), isWhole: true },
       { title: 'tool', of: ({ request }) => request.toolName },
       { title: 'what', of: ({ request }) => whatOf(request), isWide: true },
     ],

@@ -28,7 +28,7 @@ export async function list(options: Options): Promise<void> {
   printList(
     profiles,
     [
-      { title: 'name', of: ({ name }) => name },
+      { title: 'name', of: ({ name }) => name, isWhole: true },
       { title: 'engine', of: ({ engine, agent, provider }) => agent ?? provider?.id ?? engine },
       { title: 'model', of: ({ provider, defaults }) => defaults?.model ?? provider?.model ?? '' },
       { title: 'managed', of: ({ managed }) => (managed ? 'yes' : 'no') },

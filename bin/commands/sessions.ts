@@ -27,7 +27,7 @@ type Options = ConnectionOptions & OutputOptions
 const NO_FILES = 'This session has no files.'
 
 const COLUMNS: Column<SessionInfo>[] = [
-  { title: 'id', of: ({ id }) => id.slice(0, 8) },
+  { title: 'id', of: ({ id }) => id.slice(0, 8), isWhole: true },
   { title: 'status', of: ({ status }) => status },
   { title: 'profile', of: ({ profile }) => profile },
   { title: 'active', of: ({ lastActivityAt }) => ago(lastActivityAt) },

@@ -7,7 +7,7 @@ const BOARD_ENDED = 5
 const BAR = 20
 
 export const JOB_COLUMNS: Column<JobInfo>[] = [
-  { title: 'id', of: ({ id }) => id.slice(0, 8) },
+  { title: 'id', of: ({ id }) => id.slice(0, 8), isWhole: true },
   {
     title: 'status',
     of: ({ status, attempt, maxAttempts }) => (maxAttempts > 1 ? `${status} ${attempt}/${maxAttempts}` : status),

@@ -105,7 +105,13 @@ export interface Column<T> {
   of(item: T): string
   /** Takes the room that the others leave; one column at most. */
   isWide?: boolean
+  /** It is copied, and never cut. */
+  isWhole?: boolean
 }
+
+/** A wide column that would be left less takes of the others. */
+const LEAST_WIDE = 16
+const BETWEEN = 2
 
 /** A list, in the form that was asked for. @param none said instead of a table without a row */
 export function printList<T>(
@@ -126,19 +132,36 @@ export function renderTable<T>(items: readonly T[], columns: Column<T>[]): strin
   const widths = columns.map(({ title }, column) =>
     cells.reduce((most, row) => Math.max(most, row[column]!.columns), title.length),
   )
-  const wide = columns.findIndex(({ isWide }) => isWide)
-  if (wide >= 0) {
-    const others = widths.reduce((sum, width, column) => (column === wide ? sum : sum + width + 2), 0)
-    widths[wide] = Math.max(8, Math.min(widths[wide]!, screenWidth() - others))
-  }
+  fitToScreen(columns, widths)
   const filled = ({ text, columns }: Line, column: number): string =>
     text + ' '.repeat(Math.max(0, widths[column]! - columns))
   const fitted = (cell: Line, column: number): string =>
     filled(cell.columns > widths[column]! ? lineOf(cell.text, widths[column]!) : cell, column)
-  const head = columns.map(({ title }, column) =>
-    filled({ text: pc.dim(title.toUpperCase()), columns: title.length }, column),
-  )
-  return [head, ...cells.map((row) => row.map(fitted))].map((row) => row.join('  ').trimEnd()).join('\n')
+  const head = columns.map(({ title }, column) => {
+    const { text, columns } = lineOf(title.toUpperCase(), widths[column]!)
+    return filled({ text: pc.dim(text), columns }, column)
+  })
+  const between = ' '.repeat(BETWEEN)
+  return [head, ...cells.map((row) => row.map(fitted))].map((row) => row.join(between).trimEnd()).join('\n')
+}
+
+/** Makes a row one line of the screen: of what is in it, the longest is cut first. */
+function fitToScreen<T>(columns: Column<T>[], widths: number[]): void {
+  const wide = columns.findIndex(({ isWide }) => isWide)
+  if (wide < 0) return
+  const all = widths.reduce((sum, width) => sum + width, BETWEEN * (widths.length - 1))
+  const left = screenWidth() - (all - widths[wide]!)
+  if (left >= Math.min(widths[wide]!, LEAST_WIDE)) {
+    widths[wide] = Math.min(Math.max(8, widths[wide]!), left)
+    return
+  }
+  const whole = widths.reduce((sum, width, column) => sum + (columns[column]!.isWhole ? width : 0), 0)
+  let room = screenWidth() - whole - BETWEEN * (widths.length - 1)
+  const cut = [...widths.keys()].filter((column) => !columns[column]!.isWhole).sort((a, b) => widths[a]! - widths[b]!)
+  for (const [index, column] of cut.entries()) {
+    widths[column] = Math.max(2, Math.min(widths[column]!, Math.floor(room / (cut.length - index))))
+    room -= widths[column]!
+  }
 }
 
 /** One thing, field by field, or as JSON. */

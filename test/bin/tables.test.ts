@@ -30,6 +30,37 @@ t.test('columns begin under each other, also after characters that take two', as
   t.strictSame(lines, ['a   日本語      a', 'b   plain text  b'])
 })
 
+t.test('a row is one line of the screen, with what is copied whole', async (t) => {
+  const { stdout } = process
+  const before = { columns: stdout.columns }
+  t.teardown(() => Object.assign(stdout, before))
+  const columns: Column<Row>[] = [
+    { title: 'id', of: ({ id }) => id, isWhole: true },
+    { title: 'status', of: () => 'awaiting_approval' },
+    { title: 'profile', of: ({ title }) => title },
+    { title: 'created', of: () => '12.5s ago' },
+    { title: 'tokens', of: () => '1,234,567' },
+    { title: 'prompt', of: () => '日本語 Please write a report of everything that you can find.', isWide: true },
+  ]
+  const rows = ['a-profile-whose-name-says-all-that-is-to-be-known-of-what-it-is-good-for', 'short'].map((title) => ({
+    id: '12345678',
+    title,
+  }))
+  for (const width of [80, 40, 30]) {
+    Object.assign(stdout, { columns: width })
+    const lines = renderTable(rows, columns)
+      .replace(/\u001b\[\d+m/g, '')
+      .split('\n')
+    for (const line of lines) t.ok(stringWidth(line) <= width, `${line} in ${width}`)
+    t.ok(lines.slice(1).every((line) => line.startsWith('12345678  ')))
+    if (width < 80) continue
+    t.match(lines[1], /^12345678 {2}awaiting_.+… {2}a-pro.+… {2}12\.5s ago {2}1,234,567 {2}日本語 P.+…$/)
+  }
+  Object.assign(stdout, { columns: 80 })
+  const [, line] = renderTable(rows.slice(1), columns).split('\n')
+  t.match(line, /^12345678 {2}awaiting_approval {2}short {4}12\.5s ago {2}1,234,567 {2}日本語 Please.+…$/)
+})
+
 t.test('a table has as many rows as there are', async (t) => {
   // more than a function takes arguments
   const rows = Array.from({ length: 200_000 }, (_, n) => ({ id: String(n), title: 'Hello.' }))
