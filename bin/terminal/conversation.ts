@@ -4,11 +4,14 @@ import { Asks } from './asks.js'
 import { Away } from './away.js'
 import { CommandFailure, EXIT } from './exit.js'
 import { isInteractive, Keys } from './keys.js'
-import { note, safe } from './output.js'
+import { count, note, safe } from './output.js'
 import { SessionView, textOf, type ViewOptions } from './session-view.js'
 import { PASTE_MS } from './words.js'
 
 const NOBODY_THERE = 'Nobody is at a terminal to be asked.'
+
+/** Bytes of a line that a terminal takes; it drops what is behind them, and does not say so. */
+const MOST_OF_A_LINE = 4095
 
 export interface ConversationOptions extends ViewOptions {
   json?: boolean
@@ -198,8 +201,15 @@ export class Conversation {
     let whole: NodeJS.Timeout | undefined
     const lines: string[] = []
     const say = () => {
-      const text = lines.splice(0).join('\n').trim()
+      const said = lines.splice(0)
+      const text = said.join('\n').trim()
       if (!text) return
+      if (said.some((line) => Buffer.byteLength(line) >= MOST_OF_A_LINE)) {
+        this.#view.breakLine()
+        note(pc.red(`Not sent: the terminal has cut a line at ${count(MOST_OF_A_LINE)} bytes.`))
+        note(`Send it from a file: session-gateway sessions send ${this.#session.id.slice(0, 8)} - < FILE`)
+        return
+      }
       // what was to be interrupted is over for whoever goes on to talk
       this.#interrupts = 0
       this.#session.send(text).catch((error) => {

@@ -39,6 +39,23 @@ t.test('lines that are pasted into a session are one message', { skip }, async (
   t.equal(said.length, 1)
 })
 
+const noLinux = process.platform !== 'linux' && 'other systems cut lines elsewhere'
+t.test('a line that the terminal has cut is not sent', { skip: skip || noLinux }, async (t) => {
+  const { terminal, client, options } = await world(t)
+  const { id } = await client.sessions.create({ cwd: options.cwd })
+  const screen = terminal(['sessions', 'attach', id])
+  await screen.shows('Type to talk')
+  screen.press(`First.\n${'é'.repeat(2040)} and all that comes behind it.\n`)
+  await screen.shows('Not sent: the terminal has cut a line at 4,095 bytes.')
+  screen.press('Second.\n')
+  await screen.shows('> Second.\n')
+  await screen.shows('✓ done')
+  screen.press(CTRL_D)
+  t.equal(await screen.exited, 0)
+  const said = (await client.sessions.events(id).toArray()).filter(({ type }) => type === 'user_message')
+  t.equal(said.length, 1)
+})
+
 t.test('Ctrl-C, Ctrl-D and Escape leave where words are asked for', { skip }, async (t) => {
   const { terminal } = await world(t)
   for (const key of [CTRL_C, CTRL_D, ESCAPE]) {
