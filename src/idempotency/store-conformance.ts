@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { isDeepStrictEqual } from 'node:util'
 import { type IdempotencyStore, REMEMBERED_MS, type StoredAnswer } from './store.js'
 
 /** An idempotency store under test, and its time. */
@@ -41,7 +42,39 @@ export const idempotencyStoreConformance: readonly IdempotencyStoreCase[] = [
       await store.begin('k', 'f')
       await store.complete('k', ANSWER)
       assert.deepEqual(await store.begin('k', 'f'), { state: 'answered', answer: ANSWER })
-      if (reopen) assert.deepEqual(await (await reopen()).begin('k', 'f'), { state: 'answered', answer: ANSWER })
+      const seen = reopen ? await reopen() : store
+      assert.deepEqual(await seen.begin('k', 'f'), { state: 'answered', answer: ANSWER })
+      const long = { status: 200, headers: {}, body: 'ü'.repeat(100_000) }
+      await seen.begin('long', 'f')
+      await seen.complete('long', long)
+      const [answered, before] = [await seen.begin('long', 'f'), await seen.begin('k', 'f')]
+      // not deepEqual: it would say in megabytes what differs
+      assert.ok(isDeepStrictEqual(answered, { state: 'answered', answer: long }), 'a long answer came back changed')
+      assert.deepEqual(before, { state: 'answered', answer: ANSWER })
+    },
+  },
+  {
+    name: 'answers and frees the key that is named, and no other',
+    async run({ store, reopen }) {
+      for (const key of ['answered', 'released', 'open', 'OPEN', 'Released']) await store.begin(key, 'f')
+      await store.complete('answered', ANSWER)
+      await store.release('released')
+      for (const key of ['open', 'OPEN', 'Released'])
+        assert.deepEqual(await store.begin(key, 'f'), { state: 'in_flight' }, key)
+      assert.equal((await (reopen ? await reopen() : store).begin('answered', 'f')).state, 'answered')
+    },
+  },
+  {
+    name: 'is not affected by what happens to what it took or gave',
+    async run({ store }) {
+      const mine = structuredClone(ANSWER)
+      await store.begin('k', 'f')
+      await store.complete('k', mine)
+      Object.assign(mine.headers, { location: 'changed' })
+      const theirs = await store.begin('k', 'f')
+      assert.deepEqual(theirs, { state: 'answered', answer: ANSWER })
+      if (theirs.state === 'answered') Object.assign(theirs.answer.headers, { location: 'changed' })
+      assert.deepEqual(await store.begin('k', 'f'), { state: 'answered', answer: ANSWER })
     },
   },
   {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { USAGE_NUMBERS, type UsageNumbers } from '../../schemas/usage.js'
 import type { ConformanceCase } from '../lib/conformance.js'
 import type { UsageCount, UsageStore } from './store.js'
 
@@ -31,6 +32,32 @@ export const usageStoreConformance: readonly UsageStoreCase[] = [
         ...{ approvalsAsked: 0, approvalsAnswered: 0, approvalsExpired: 0 },
         ...{ approvalWaits: 2, approvalWaitMs: 0, approvalWaitMaxMs: 7, jobs: 0 },
       })
+    },
+  },
+  {
+    name: 'keeps each number for itself, whole and also when it is large',
+    async run(store, reopen) {
+      const numbers = Object.fromEntries(USAGE_NUMBERS.map((name, index) => [name, 2 ** 33 + index])) as UsageNumbers
+      const one = { ...key('2026-01-01', 'a'), ...numbers, costUsd: 2 ** -20 }
+      await store.add([one])
+      const seen = reopen ? await reopen() : store
+      assert.deepEqual(await seen.read(ALWAYS, ['profile'], 9), [{ profile: 'a', ...numbers, costUsd: 2 ** -20 }])
+      await seen.add([one])
+      const doubled = Object.fromEntries(Object.entries(numbers).map(([name, number]) => [name, 2 * number]))
+      const { approvalWaitMaxMs } = numbers
+      assert.deepEqual(await seen.read(ALWAYS, ['profile'], 9), [
+        { profile: 'a', ...doubled, approvalWaitMaxMs, costUsd: 2 ** -19 },
+      ])
+    },
+  },
+  {
+    name: 'loses nothing of what is added at once, and gives the greatest wait of all that it sums',
+    async run(store, reopen) {
+      const waited = (index: number) => turn('2026-01-01', 'a', { person: `p${index % 3}`, approvalWaitMaxMs: index })
+      await Promise.all(Array.from({ length: 60 }, (_, index) => store.add([waited(index)])))
+      const [sum, ...others] = await (reopen ? await reopen() : store).read(ALWAYS, ['profile'], 9)
+      assert.deepEqual(others, [])
+      assert.deepEqual([sum?.turns, sum?.inputTokens, sum?.approvalWaitMaxMs], [60, 600, 59])
     },
   },
   {
@@ -80,6 +107,8 @@ export const usageStoreConformance: readonly UsageStoreCase[] = [
         ['2026-01-02', 'b codex', 'x', 'bob'],
         ['2026-01-02', 'b', 'codex x', 'bob'],
         ['2026-01-02', 'b', 'codex', '","bob'],
+        ['2026-01-02', 'b', 'codex', 'Bob'],
+        ['2026-01-02', 'b', 'codex', 'bob '],
       ] as const
       await store.add(keys.map(([day, profile, agent, person]) => turn(day, profile, { agent, person })))
       const seen = reopen ? await reopen() : store

@@ -18,6 +18,8 @@ interface Entry {
   answer: StoredAnswer | undefined
 }
 
+const copyOf = ({ status, headers, body }: StoredAnswer): StoredAnswer => ({ status, headers: { ...headers }, body })
+
 /** What the other parts of a storage in memory use of it. */
 export interface MemoryIdempotencyStore extends Required<IdempotencyStore> {
   /** Keeps a key in the same turn in which what it stands for is made. */
@@ -58,13 +60,13 @@ export function createMemoryIdempotencyStore({ now = Date.now }: { now?: () => n
         return { state: 'new' }
       }
       if (known.fingerprint !== fingerprint) return { state: 'mismatch' }
-      return known.answer ? { state: 'answered', answer: known.answer } : { state: 'in_flight' }
+      return known.answer ? { state: 'answered', answer: copyOf(known.answer) } : { state: 'in_flight' }
     },
     async complete(key, answer) {
       const entry = entries.get(key)
       if (!entry?.taken) return
       entry.taken = false
-      entry.answer = answer
+      entry.answer = copyOf(answer)
       bytes += answer.body.length
     },
     async release(key) {
