@@ -3,7 +3,7 @@ import type { Gateway } from '../src/gateway.js'
 import { keepFromCaches } from './auth.js'
 import { upgradeRefusals } from './edge.js'
 import { answerAsOwn } from './errors.js'
-import { refuseOthersAt } from './methods.js'
+import { addBeside, refuseOthersAt } from './methods.js'
 import { isUpgrade } from './upgrades.js'
 
 /**
@@ -18,12 +18,14 @@ export const health: FastifyPluginAsync<{ gateway: Gateway }> = async (scope, { 
     keepFromCaches(request, reply)
     done(isUpgrade(request) ? refuseUpgrade(request) : undefined)
   })
-  scope.get('/healthz', { logLevel: 'warn' }, async () => ({ status: 'ok' }))
-  scope.get('/readyz', { logLevel: 'warn' }, async (_request, reply) => {
-    if (gateway.ready) return { status: 'ready' }
-    return reply.code(503).send({ status: notReady(gateway) })
+  addBeside('health', () => {
+    scope.get('/healthz', { logLevel: 'warn' }, async () => ({ status: 'ok' }))
+    scope.get('/readyz', { logLevel: 'warn' }, async (_request, reply) => {
+      if (gateway.ready) return { status: 'ready' }
+      return reply.code(503).send({ status: notReady(gateway) })
+    })
+    for (const url of ['/healthz', '/readyz']) refuseOthersAt(scope, url, { methods: ['GET', 'HEAD'] })
   })
-  for (const url of ['/healthz', '/readyz']) refuseOthersAt(scope, url, { methods: ['GET', 'HEAD'] })
 }
 
 function notReady({ draining, writable, standing }: Gateway): string {

@@ -48,6 +48,20 @@ export function refuseOthersAt(
 }
 
 /**
+ * Adds routes outside of `basePath`, at paths that the host, or another gateway in it, may have routes of its own for.
+ * @throws SG_ERR_OPTION naming the option that asked for them
+ */
+export function addBeside(option: string, add: () => void): void {
+  try {
+    add()
+  } catch (cause) {
+    if ((cause as { code?: unknown }).code !== 'FST_ERR_DUPLICATED_ROUTE') throw cause
+    const problem = `this host, or another gateway in it, has such a route already (${(cause as Error).message}). Leave the option out here, or register this gateway with a prefix of its own.`
+    throw optionError(option, problem, cause)
+  }
+}
+
+/**
  * A known path answers 405 with `Allow` to a method that it does not take; one that nothing is at is refused to
  * who was let in. Collects the routes of the scope from here on; `complete` is called when all are registered.
  */

@@ -7,7 +7,7 @@ import type { Identify } from './auth.js'
 import { requireIdentity } from './auth.js'
 import { guardHost } from './edge.js'
 import { answerAsOwn } from './errors.js'
-import { refuseOthersAt } from './methods.js'
+import { addBeside, refuseOthersAt } from './methods.js'
 import { refuseWhileStanding } from './standing.js'
 import type { Streams } from './streams.js'
 
@@ -112,10 +112,12 @@ export const metrics: FastifyPluginAsync<{ gateway: Gateway; identify: Identify;
   guardHost(scope, gateway)
   refuseWhileStanding(scope, gateway)
   requireIdentity(scope, gateway, identify)
-  scope.get('/metrics', { logLevel: 'warn' }, async ({ principal }, reply) => {
-    // they count everybody's sessions
-    if (principal.allowedProfiles) throw new GatewayError('SG_ERR_METRICS_FORBIDDEN')
-    return reply.type(all.contentType).send(await all.metrics())
+  addBeside('metrics', () => {
+    scope.get('/metrics', { logLevel: 'warn' }, async ({ principal }, reply) => {
+      // they count everybody's sessions
+      if (principal.allowedProfiles) throw new GatewayError('SG_ERR_METRICS_FORBIDDEN')
+      return reply.type(all.contentType).send(await all.metrics())
+    })
+    refuseOthersAt(scope, '/metrics', { methods: ['GET', 'HEAD'] })
   })
-  refuseOthersAt(scope, '/metrics', { methods: ['GET', 'HEAD'] })
 }

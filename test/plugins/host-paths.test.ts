@@ -89,6 +89,32 @@ t.test('a prefix may end in a slash, as for any plugin', async (t) => {
   }
 })
 
+t.test('health or metrics where the host has them already are refused by the name of the option', async (t) => {
+  for (const [option, path] of [
+    ['health', '/healthz'],
+    ['health', '/readyz'],
+    ['metrics', '/metrics'],
+  ] as const) {
+    const given = { ...hostWorld().options, [option]: true }
+    const hostWithTwo = fastify()
+      .register(gatewayPlugin, given)
+      .register(gatewayPlugin, { ...given, basePath: '/two' })
+    const hostWithOwn = fastify()
+    hostWithOwn.get(path, async () => 'mine')
+    hostWithOwn.register(gatewayPlugin, given)
+    for (const host of [hostWithTwo, hostWithOwn])
+      await t.rejects(async () => host.ready(), {
+        code: 'SG_ERR_OPTION',
+        message: new RegExp(`^${option}: .*(/healthz|${path})`),
+      })
+    const beside = fastify()
+      .register(gatewayPlugin, given)
+      .register(gatewayPlugin, { ...given, prefix: '/two' })
+    t.teardown(() => beside.close())
+    t.equal((await beside.inject(`/two${path}`)).statusCode, 200)
+  }
+})
+
 t.test('a gateway in a scope is another than one of the same base path around it, whichever comes first', async (t) => {
   for (const isOuterFirst of [true, false]) {
     const app = fastify()
