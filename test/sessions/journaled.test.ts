@@ -429,6 +429,47 @@ t.test(
   },
 )
 
+t.test('a mode that its engine takes late is kept beside a model that is chosen meanwhile, taken or not', async (t) => {
+  for (const isModelTaken of [true, false]) {
+    const { registry, engine, clock, kill, again } = await buildJournaled(t, { script: echo })
+    const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first', permissionMode: 'bypassPermissions' })
+    await until(async () => (await registry.get(id))?.status === 'idle')
+    await registry.durable(id)
+    const runner = engine.last
+    let take: (() => void) | undefined
+    runner.setPermissionMode = async (mode) => {
+      await new Promise<void>((resolve) => {
+        take = resolve
+      })
+      runner.host.emit({ type: 'permission_mode_changed', mode })
+    }
+    let answer: ((refusal?: Error) => void) | undefined
+    runner.setModel = () =>
+      new Promise<void>((resolve, reject) => {
+        answer = (refusal) => (refusal ? reject(refusal) : resolve())
+      })
+    const refused = t.rejects(registry.send(id, { type: 'set_permission_mode', mode: 'default' }), {
+      message: /in time/,
+    })
+    await until(() => take !== undefined)
+    await clock.advance(30_000)
+    await refused
+    const chosen = registry.send(id, { type: 'set_model', model: 'other' })
+    await until(() => answer !== undefined)
+    take?.()
+    await until(async () => (await registry.get(id))?.permissionMode === 'default')
+    answer?.(isModelTaken ? undefined : new Error('no such model'))
+    await (isModelTaken ? chosen : t.rejects(chosen, { message: /no such model/ }))
+    await registry.durable(id)
+    kill()
+    const { registry: next, engine: nextEngine } = await again()
+    await next.send(id, { type: 'user_message', text: 'second' })
+    const { config } = nextEngine.last.context
+    t.equal(config.permissionMode, 'default', `the model was ${isModelTaken ? 'taken' : 'refused'}`)
+    t.equal(config.model, isModelTaken ? 'other' : undefined)
+  }
+})
+
 t.test('a session whose engine never started is shown as starting by the next process too', async (t) => {
   const script = { start: () => new Promise<void>(() => {}) }
   const { registry, again } = await buildJournaled(t, { script })

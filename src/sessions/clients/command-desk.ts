@@ -7,7 +7,7 @@ import { within } from '../../lib/within.js'
 import { answeredBy, type Principal } from '../../principal.js'
 import { assertPermissionMode } from '../admission.js'
 import type { AnswerBearing } from '../asks/permissions.js'
-import { chosenWith } from '../kept/choice.js'
+import { chosenWith, chosenWithout } from '../kept/choice.js'
 import type { QueuedMessage } from '../kept/journal.js'
 import type { Asked, Choice } from '../kept/news.js'
 import type { SessionState } from '../session-state.js'
@@ -51,8 +51,8 @@ export class CommandDesk {
   #remembered: Map<string, Promise<void>> | undefined
   /** The mode or model change in progress: messages that come after it wait for it. */
   #change: Promise<void> | undefined
-  /** How many there were: what was asked for later is not undone by an engine that is late. */
-  #choices = 0
+  /** The last of each kind: what was asked for later is not undone by an engine that is late. */
+  readonly #last = new Map<string, Choice>()
 
   constructor(session: Commanded, world: SessionWorld) {
     this.#session = session
@@ -224,7 +224,8 @@ export class CommandDesk {
   async #choose(choice: Choice, change: () => Promise<void> | undefined, bearing: AnswerBearing): Promise<void> {
     const session = this.#session
     const { chosen: before, runner } = session
-    const number = ++this.#choices
+    const [kind] = Object.keys(choice) as [string]
+    this.#last.set(kind, choice)
     await session.accept({ type: 'choice', choice, ...named(bearing) }, undefined, bearing.patience)
     let asking: Promise<void> | undefined
     try {
@@ -233,10 +234,10 @@ export class CommandDesk {
         return asking
       })
     } catch (error) {
-      session.chosen = before
+      session.chosen = chosenWithout(session.chosen, choice, before)
       session.forgetCommand(bearing.commandId)
       session.touch()
-      const isStill = () => number === this.#choices && session.runner === runner
+      const isStill = () => choice === this.#last.get(kind) && session.runner === runner
       // one that did not answer in time may have it yet
       asking?.then(
         () => isStill() && this.#onTaken(choice, bearing),

@@ -22,6 +22,22 @@ export const chosenWith = (chosen: Chosen | undefined, choice: Choice): Chosen =
   ahead: { ...chosen?.ahead, ...choice },
 })
 
+/** As it is once a choice came to nothing: what that names is as it was before, which no snapshot may have. */
+export function chosenWithout(chosen: Chosen | undefined, choice: Choice, before: Chosen | undefined) {
+  const ahead = putBack(choice, chosen?.ahead, before?.ahead)
+  const { ahead: _ahead, ...kept } = putBack<Chosen>(choice, chosen, before) ?? {}
+  const without: Chosen = { ...kept, ...(ahead && { ahead }) }
+  return Object.keys(without).length > 0 ? without : undefined
+}
+
+/** One with what stands in the other under the names of a choice. */
+function putBack<T extends Choice>(choice: Choice, into: T | undefined, from: T | undefined): T | undefined {
+  const isNamed = ([name]: [string, unknown]) => Object.hasOwn(choice, name)
+  const others = Object.entries(into ?? {}).filter((member) => !isNamed(member))
+  const made = [...others, ...Object.entries(from ?? {}).filter(isNamed)]
+  return made.length > 0 ? (Object.fromEntries(made) as T) : undefined
+}
+
 /** As it is with a snapshot that has all of it. */
 export function inSnapshot(chosen: Chosen | undefined): Chosen | undefined {
   if (!chosen?.ahead) return chosen
