@@ -145,3 +145,49 @@ t.test(
     t.same(asked[2], first)
   },
 )
+
+t.test(
+  'whoever turns notifications on again finds what they chose before, and is told what is waited for',
+  { skip },
+  async (t) => {
+    const service = await PushService.start(t)
+    const notifications = { channels: [{ format: 'web_push' as const }], publicUrl: 'https://gateway.example' }
+    const { origin } = await buildGuarded(t, {
+      ...{ script: {}, notifications, webhookPolicy: { allowedHosts: [service.host] } },
+    })
+    const { page } = await openConsole(t, `${origin}/v1/console/`, { at: 'settings', loses: true })
+    await page.addInitScript(subscribing(service.subscribe().request))
+    const signIn = async (name: string) => {
+      await page.getByLabel('Token').fill(`token-of-${name}`)
+      await page.keyboard.press('Enter')
+    }
+    const ended = page.getByLabel('A session has ended')
+    const waits = page.getByText('Waits for the browser and the gateway…')
+    await page.reload()
+    await signIn('ann')
+    await ended.check()
+    let isHeld = true
+    const held: (() => void)[] = []
+    await page.route('**/notifications/subscriptions**', async (route) => {
+      if (isHeld) await new Promise<void>((resolve) => held.push(resolve))
+      await route.continue()
+    })
+    for (const name of ['Turn on', 'Turn off']) {
+      const press = page.getByRole('button', { name })
+      await press.click()
+      await waits.waitFor()
+      t.ok(await press.isDisabled())
+      await until(() => held.length === 1)
+      held.shift()!()
+      await waits.waitFor({ state: 'detached' })
+    }
+    isHeld = false
+    await page.reload()
+    await page.getByRole('button', { name: 'Turn on' }).waitFor()
+    t.ok(await ended.isChecked())
+    await page.getByRole('button', { name: 'Sign out' }).first().click()
+    await signIn('ben')
+    await page.getByRole('button', { name: 'Turn on' }).waitFor()
+    t.notOk(await ended.isChecked(), 'what one has chosen is nothing to another')
+  },
+)

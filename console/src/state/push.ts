@@ -50,6 +50,11 @@ const KEPT = `push-events ${HERE}`
 /** By whom. */
 const CHOSEN_BY = `push-of ${HERE}`
 
+const chosen = (): Told[] => TOLD.filter((type) => (remembered(KEPT) ?? '').split(',').includes(type))
+
+/** What this person has chosen here before; nothing where that is not known. */
+export const chosenBy = (name = ''): Told[] => (remembered(CHOSEN_BY) === name ? chosen() : [])
+
 /**
  * A subscription ends when it is not made anew for long: the console does so whenever it is opened. Nobody is asked anything: one that
  * somebody else has made, whose sign-in ended by itself, is ended.
@@ -60,12 +65,11 @@ export async function renewPush(name = ''): Promise<void> {
   const known = await subscription().catch(() => undefined)
   // one of an earlier console says nothing of whose it is
   if (known && (remembered(CHOSEN_BY) ?? name) !== name) return turnPushOff().catch(() => {})
-  const events = TOLD.filter((type) => (remembered(KEPT) ?? '').split(',').includes(type))
-  // by a browser that has not kept what was chosen it is not made to tell nothing
-  const chosen = events.length > 0 ? { events } : {}
+  const events = chosen()
   if (!known) return
   remember(CHOSEN_BY, name)
-  await client.notifications.subscribe(known, chosen).catch(() => {})
+  // by a browser that has not kept what was chosen it is not made to tell nothing
+  await client.notifications.subscribe(known, events.length > 0 ? { events } : {}).catch(() => {})
 }
 
 /** Asks the person, subscribes the browser, and tells the gateway. @throws what the browser or the gateway refuses */

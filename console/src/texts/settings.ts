@@ -49,6 +49,7 @@ export const settings = {
   pushIsOn: 'This browser is told.',
   pushOn: 'Turn on',
   pushStop: 'Turn off',
+  pushWaits: 'Waits for the browser and the gateway…',
   pushWorkerGone: 'The browser did not start what shows notifications. Try it again.',
   pushWhat: 'What to tell',
   pushTypes: {

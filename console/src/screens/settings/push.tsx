@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
-import { Failure } from '../../parts/notice.js'
-import { lookAtPush, pushState, TOLD, type Told, turnPushOff, turnPushOn } from '../../state/push.js'
+import { useEffect, useMemo } from 'preact/hooks'
+import { Failure, Underway } from '../../parts/notice.js'
+import { chosenBy, lookAtPush, pushState, TOLD, type Told, turnPushOff, turnPushOn } from '../../state/push.js'
 import { Rereading } from '../../state/reread.js'
 import { texts } from '../../texts.js'
 
@@ -21,7 +21,8 @@ export function Push({ isOn, name }: { isOn: boolean; name: string | undefined }
 }
 
 function Switch({ name }: { name: string | undefined }) {
-  const events = useSignal<readonly Told[]>(AT_FIRST)
+  const before = useMemo(() => chosenBy(name), [])
+  const events = useSignal<readonly Told[]>(before.length > 0 ? before : AT_FIRST)
   const error = useSignal<unknown>(undefined)
   const isBusy = useSignal(false)
   const attempt = async (what: () => Promise<void>): Promise<void> => {
@@ -62,7 +63,7 @@ function Switch({ name }: { name: string | undefined }) {
         </fieldset>
       )}
       {error.value !== undefined && <Failure error={error.value} />}
-      <p>
+      <div class="form-row">
         {state === 'off' ? (
           <button
             type="button"
@@ -77,7 +78,8 @@ function Switch({ name }: { name: string | undefined }) {
             {says.pushStop}
           </button>
         )}
-      </p>
+        {isBusy.value && <Underway>{says.pushWaits}</Underway>}
+      </div>
     </>
   )
 }
