@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { answered } from '../../api.js'
 import { Icon } from '../../parts/icon.js'
-import { Failure } from '../../parts/notice.js'
+import { Failure, Underway } from '../../parts/notice.js'
 import { save } from '../../parts/save.js'
 import { texts } from '../../texts.js'
 
@@ -9,24 +9,31 @@ const says = texts.usage
 
 /** All of it, by day, profile, agent and person, as the gateway writes it. */
 export function Download({ from, to }: { from: string; to: string }) {
-  const error = useSignal<unknown>(undefined)
+  const range = `${from}-${to}`
+  const underway = useSignal<string | undefined>(undefined)
+  const failed = useSignal<{ range: string; error: unknown } | undefined>(undefined)
   const download = async (): Promise<void> => {
-    error.value = undefined
+    if (underway.value === range) return
+    underway.value = range
+    failed.value = undefined
     try {
       const query = { from, to, by: 'day,profile,agent,person' }
       const csv = await answered('GET', '/usage', { query, accept: 'text/csv' }, (response) => response.blob())
-      save(`usage-${from}-${to}.csv`, csv)
-    } catch (failure) {
-      error.value = failure
+      save(`usage-${range}.csv`, csv)
+    } catch (error) {
+      failed.value = { range, error }
+    } finally {
+      if (underway.value === range) underway.value = undefined
     }
   }
   return (
     <>
-      <button type="button" onClick={() => void download()}>
+      <button type="button" aria-disabled={underway.value === range} onClick={() => void download()}>
         <Icon name="download" />
         {says.csv}
       </button>
-      {error.value !== undefined && <Failure error={error.value} />}
+      {underway.value === range && <Underway />}
+      {failed.value?.range === range && <Failure error={failed.value.error} />}
     </>
   )
 }
