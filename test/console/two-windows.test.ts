@@ -112,6 +112,47 @@ t.test('why a profile is not deleted stays said when the profile is read again',
   t.equal(await page.getByText('Not this one.').count(), 1)
 })
 
+t.test(
+  'a profile that was deleted elsewhere is said to be gone, with all that could be done with it',
+  { skip },
+  async (t) => {
+    const gone = (page: Page) => page.getByText('This profile is no longer there')
+    const nothingLeft = async (page: Page) => {
+      await gone(page).waitFor()
+      await page.locator('main h1').and(page.locator(':focus')).waitFor()
+      t.equal(await page.getByRole('heading', { name: 'Profile', exact: true }).count(), 0)
+      t.equal(await page.getByRole('button', { name: /Edit|Delete/ }).count(), 0)
+      t.equal(await page.getByRole('alert').count(), 0)
+    }
+    await call('POST', '/profiles', { ...PROFILE, name: 'looked-at' })
+    const page = await open(t, 'profiles/looked-at')
+    await isLive(page)
+    await page.getByRole('button', { name: 'Edit' }).focus()
+    await call('DELETE', '/profiles/looked-at')
+    await looks(page)
+    await nothingLeft(page)
+
+    await call('POST', '/profiles', { ...PROFILE, name: 'deleted-twice' })
+    const other = await open(t, 'profiles/deleted-twice')
+    await other.getByRole('button', { name: 'Delete…' }).click()
+    await call('DELETE', '/profiles/deleted-twice')
+    await other.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await nothingLeft(other)
+
+    await call('POST', '/profiles', { ...PROFILE, name: 'edited' })
+    const third = await open(t, 'profiles/edited')
+    await isLive(third)
+    await third.getByRole('button', { name: 'Edit' }).click()
+    await third.getByLabel('Description').fill('Half a thou')
+    await call('DELETE', '/profiles/edited')
+    await looks(third)
+    await gone(third).waitFor()
+    t.equal(await third.getByLabel('Description').inputValue(), 'Half a thou', 'what is being written stays')
+    await third.keyboard.press('Escape')
+    await nothingLeft(third)
+  },
+)
+
 t.test('a worker that the browser throws away is told of, and waited for no longer', { skip }, async (t) => {
   const page = await open(t, 'inbox')
   const me = { required: false, authenticated: true, features: { queue: false, profileStore: false, webPush: true } }

@@ -56,6 +56,7 @@ export const profiles = {
   nameHint: 'Letters from A to Z and a to z, digits, dots, dashes; never changed.',
   save: 'Save',
   clash: 'Somebody else has changed this meanwhile. Save again to have it as it stands here.',
+  gone: 'This profile is no longer there, or it is not yours to use.',
   snapshot: 'What lies in its config directory',
   snapshotEmpty: 'Nothing of note.',
   settings: 'Settings',

@@ -1,13 +1,14 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useMemo } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo } from 'preact/hooks'
 import { GatewayError, type GetProfileResponse } from '../../../../client/index.js'
 import { client } from '../../api.js'
 import { bytes } from '../../model/format.js'
 import { visibleLine } from '../../model/visible.js'
 import { Confirm } from '../../parts/confirm.js'
 import { Fact } from '../../parts/fact.js'
-import { Failure, Loading } from '../../parts/notice.js'
+import { Empty, Failure, Loading } from '../../parts/notice.js'
 import { Page } from '../../parts/page.js'
+import { lead } from '../../parts/second-press.js'
 import { Line, Text } from '../../parts/untrusted.js'
 import { goer, hrefTo } from '../../route.js'
 import { access } from '../../state/me.js'
@@ -17,6 +18,7 @@ import { Credentials, runsOn } from '../profiles.js'
 import { ProfileEditor } from './form.js'
 
 const says = texts.profiles
+const isMissing = (error: unknown): boolean => error instanceof GatewayError && error.status === 404
 
 /** One profile, and what lies in its config directory. */
 export function ProfileDetail({ name }: { name: string }) {
@@ -48,19 +50,27 @@ export function ProfileDetail({ name }: { name: string }) {
       await client.profiles.remove(name)
       go(hrefTo('profiles'))
     } catch (failure) {
-      refusal.value = failure
+      if (isMissing(failure)) error.value = failure
+      else refusal.value = failure
     }
   }
   const now = access.value
   const mayManage = now.state === 'in' && now.me.caller?.canManageProfiles === true
   const profile = found.value?.profile
+  const isGone = isMissing(error.value)
+  const isAtActions = document.activeElement?.closest('.page-actions') != null
+  useLayoutEffect(() => {
+    // what it was on goes with the profile
+    if (isGone && isAtActions) lead(document.querySelector<HTMLElement>('main h1'))
+  }, [isGone])
   return (
     <Page
       title={visibleLine(name, 64)}
       back={{ href: hrefTo('profiles'), label: says.back }}
       actions={
         profile?.managed &&
-        mayManage && (
+        mayManage &&
+        !isGone && (
           <>
             <button type="button" onClick={() => (doing.value = 'edit')}>
               {says.edit}
@@ -72,17 +82,11 @@ export function ProfileDetail({ name }: { name: string }) {
         )
       }
     >
-      {error.value !== undefined && (
-        <Failure
-          error={error.value}
-          {...(!(error.value instanceof GatewayError && error.value.status === 404) && {
-            retry: () => reading.again(),
-          })}
-        />
-      )}
-      {refusal.value !== undefined && <Failure error={refusal.value} />}
+      {isGone && <Empty>{says.gone}</Empty>}
+      {error.value !== undefined && !isGone && <Failure error={error.value} retry={() => reading.again()} />}
+      {refusal.value !== undefined && !isGone && <Failure error={refusal.value} />}
       {!found.value && error.value === undefined && <Loading />}
-      {found.value && (
+      {found.value && !isGone && (
         <div class="profile-detail">
           <Facts {...found.value} />
           <Snapshot {...found.value} />
