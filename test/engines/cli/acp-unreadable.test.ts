@@ -184,3 +184,28 @@ t.test('whatever it says, its turns end, and what is told has the shape of its t
     t.match(await host.turn(runner, '[]'), { subtype: 'success' })
   }
 })
+
+for (const [what, answer, message] of [
+  [
+    'an error without text',
+    { error: { code: -32000 } },
+    'The agent could not begin: the agent gave no reason for its error -32000.',
+  ],
+  ['an error that is a text', { error: 'no disk' }, 'The agent could not begin: no disk'],
+  [
+    'an error of another shape',
+    { error: { code: '5', message: { text: 'x' }, data: { message: 'no disk' } } },
+    'The agent could not begin: no disk',
+  ],
+  ['nothing', {}, 'The agent does not speak the Agent Client Protocol: its answer to initialize is null.'],
+] as [string, object, string][])
+  t.test(`what an agent answers with ${what} is told in words`, async (t) => {
+    await t.rejects(startRawAcp(t, { initialize: answer }), { code: 'SG_ERR_ENGINE_START', message })
+  })
+
+t.test('an answer that names no error has none', async (t) => {
+  const { runner, host } = await startRawAcp(t)
+  const answer = { id: '$id', error: null, result: { stopReason: 'max_turn_requests' } }
+  t.match(await host.turn(runner, JSON.stringify([answer])), { subtype: 'error_max_turns' })
+  await runner.setPermissionMode!('default')
+})

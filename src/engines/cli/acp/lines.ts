@@ -2,7 +2,7 @@ import { finished, type Readable, Writable } from 'node:stream'
 import { ndJsonStream, type Stream } from '@agentclientprotocol/sdk'
 import { deferred } from '../../../lib/deferred.js'
 import type { AgentProcess } from '../process.js'
-import { isOtherUpdate, type Unreadable, wrongIn } from './readable.js'
+import { answerIn, isOtherUpdate, type Unreadable, wrongIn } from './readable.js'
 
 type Message = Stream['readable'] extends ReadableStream<infer T> ? T : never
 
@@ -33,7 +33,7 @@ export function linesOf(agent: AgentProcess, onUnreadable: (unreadable: Unreadab
         transform(message, controller) {
           if (!('method' in message)) {
             // no answer, or one to nothing that it was asked, or once more
-            if ('id' in message && asked.delete(message.id)) controller.enqueue(message)
+            if ('id' in message && asked.delete(message.id)) controller.enqueue(answerIn(message))
             return
           }
           const unreadable = wrongIn(message)

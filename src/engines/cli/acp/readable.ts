@@ -1,4 +1,4 @@
-import { methods, type SessionUpdate } from '@agentclientprotocol/sdk'
+import { type AnyMessage, methods, type SessionUpdate } from '@agentclientprotocol/sdk'
 import { type TProperties, Type } from '@sinclair/typebox'
 import { isRecord } from '../../../lib/json-value.js'
 import { type Checker, compileSchema } from '../../../lib/validation.js'
@@ -65,4 +65,22 @@ function updateIn(message: object): { sessionUpdate?: unknown } | undefined {
   const { method, params } = message as { method?: unknown; params?: unknown }
   if (method !== methods.client.session.update || !isRecord(params)) return undefined
   return isRecord(params.update) ? params.update : undefined
+}
+
+/** JSON-RPC's own, for what has no other. */
+const INTERNAL_ERROR = -32603
+
+/** An answer as the SDK reads it: without an error where none is named, with whatever there is of one otherwise. */
+export function answerIn({ id, error, result }: { id?: unknown; error?: unknown; result?: unknown }): AnyMessage {
+  const answer = error == null ? { result: result ?? null } : { error: errorIn(error) }
+  return { jsonrpc: '2.0', id, ...answer } as AnyMessage
+}
+
+function errorIn(told: unknown) {
+  const { code, message, data } = isRecord(told) ? told : { message: told }
+  return {
+    code: Number.isInteger(code) ? code : INTERNAL_ERROR,
+    message: typeof message === 'string' ? message : '',
+    ...(data !== undefined && { data }),
+  }
 }
