@@ -209,3 +209,11 @@ t.test('an answer that names no error has none', async (t) => {
   t.match(await host.turn(runner, JSON.stringify([answer])), { subtype: 'error_max_turns' })
   await runner.setPermissionMode!('default')
 })
+
+t.test('what an agent counts beyond measure is not counted', async (t) => {
+  const { runner, host } = await startRawAcp(t)
+  const costs = [1, 1.5, 1e308, 1.7e308, 0.5, 1e308, 2].map((amount) =>
+    update('usage_update', { used: 1, size: 2, cost: { amount, currency: 'USD' } }),
+  )
+  t.match(await host.turn(runner, JSON.stringify(costs)), { totalCostUsd: 3.5 })
+})

@@ -5,6 +5,9 @@ export interface CostState {
   agentCostUsd?: number
 }
 
+/** More than a session can cost: sums of so many can be told and stored. */
+const MAX_USD = 1e12
+
 /**
  * The cost of a session. Agents tell what all of their own session has cost, which goes on when it is loaded again; what is this
  * session's is the difference to where the agent stood when it took over.
@@ -29,12 +32,12 @@ export class SessionCost {
 
   /** Where the agent stands before its first turn here. */
   startFrom(agentUsd: number): void {
-    this.#agentUsd = agentUsd
+    if (agentUsd <= MAX_USD) this.#agentUsd = agentUsd
   }
 
   /** @param isReplay it is told of what was before */
   told(agentUsd: number, isReplay: boolean): void {
-    if (agentUsd < 0) return
+    if (!(agentUsd >= 0 && agentUsd <= MAX_USD)) return
     if (isReplay) {
       this.#agentUsd ??= agentUsd
       return
