@@ -217,3 +217,17 @@ t.test('what an agent counts beyond measure is not counted', async (t) => {
   )
   t.match(await host.turn(runner, JSON.stringify(costs)), { totalCostUsd: 3.5 })
 })
+
+t.test('what qwen asks about with an input that is no object is asked', async (t) => {
+  const { runner, host } = await startRawAcp(t, {}, { name: 'qwen', answer: () => ({ behavior: 'allow' }) })
+  const options = [{ optionId: 'y', name: 'Yes', kind: 'allow_once' }]
+  const asks = ['execute', 'fetch', 'edit', 'other'].map((kind, at) => ({
+    ...{ jsonrpc: '2.0', id: at + 100, method: 'session/request_permission' },
+    params: { sessionId: 's', toolCall: { toolCallId: `c${at}`, title: 'x', kind, rawInput: 'ls' }, options },
+  }))
+  await host.turn(runner, JSON.stringify(asks))
+  t.match(
+    host.asks.map(({ toolName }) => toolName),
+    ['execute', 'fetch', 'edit', 'other'],
+  )
+})

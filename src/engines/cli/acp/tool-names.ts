@@ -1,4 +1,5 @@
 import type { PermissionOption, ToolCall, ToolCallUpdate } from '@agentclientprotocol/sdk'
+import { isRecord } from '../../../lib/json-value.js'
 
 export type Told = ToolCall | ToolCallUpdate
 
@@ -58,7 +59,7 @@ const QWENS_SERVER_TOOL = /^Always Allow in project: (.+)$/s
 
 /** What qwen calls a tool that it asks for without its name; `?` stands for a server that it does not tell, and is no server's name. */
 export function qwenToolName({ kind, rawInput }: Told, options: readonly PermissionOption[]): string | undefined {
-  const input = (rawInput ?? {}) as Record<string, unknown>
+  const input = isRecord(rawInput) ? rawInput : {}
   switch (kind) {
     case 'execute':
       return 'command' in input ? 'run_shell_command' : undefined
