@@ -153,18 +153,25 @@ export class AgentProcess {
   }
 
   async #sayEnd(): Promise<string> {
-    let isMute = false
+    let closed: string | undefined
     const timer = setTimeout(() => {
-      isMute = !this.#stopping && this.child.stdout.readableEnded
+      if (!this.#stopping) closed = this.#closedPipe
       void this.stop()
     }, LAST_WORDS_MS)
     const { code, signal, error } = await this.exited
     clearTimeout(timer)
     if (error) return `The agent could not be started: ${ended(error.message)}`
     await within(TRAILING_MS, this.#saidAll)
-    if (isMute) return `The agent closed its standard output without ending, and was ended.${this.saying}`
+    if (closed) return `The agent closed its standard ${closed} without ending, and was ended.${this.saying}`
     const how = signal ? `was ended by ${signal}` : `exited with code ${code}`
     return `The agent ${how}.${this.saying}`
+  }
+
+  /** By which of its pipes it can be spoken with no more. */
+  get #closedPipe(): 'output' | 'input' | undefined {
+    const { stdin, stdout } = this.child
+    if (stdout.readableEnded) return 'output'
+    return stdin.errored ? 'input' : undefined
   }
 
   /**
