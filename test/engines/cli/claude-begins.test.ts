@@ -180,9 +180,19 @@ t.test('what the SDK itself says against a start is told as it is, and not what 
   await t.rejects(runner.start(host), { code: 'SG_ERR_ENGINE_START', message: 'The mode is not known.' })
 })
 
-t.test('one that refuses to start without a word, and lives on, is ended', async (t) => {
-  const { runner, host } = await build(t, { config: { env: { CLAUDE_REFUSES: '' } } })
-  await t.rejects(runner.start(host), { code: 'SG_ERR_ENGINE_START', message: /refused to start, and gave no reason/ })
+for (const error of ['', String({})])
+  t.test(`one that refuses to start without a word, and lives on, is ended: ${error}`, async (t) => {
+    const { runner, host } = await build(t, { config: { env: { CLAUDE_REFUSES: error } } })
+    const message = 'The agent refused to start, and gave no reason.'
+    await t.rejects(runner.start(host), { code: 'SG_ERR_ENGINE_START', message })
+  })
+
+t.test('a command that the agent refuses with an error that is no text is told in words', async (t) => {
+  const { runner } = await start(t)
+  await t.rejects(runner.setModel!(String({})), {
+    code: 'SG_ERR_ENGINE_REFUSED',
+    message: 'The agent refused, and gave no reason.',
+  })
 })
 
 t.test('one that says that it cannot work, and lives on, has a moment to end or to think better of it', async (t) => {

@@ -21,7 +21,7 @@ import type { AgentProcess } from '../process.js'
 import { assertSayable } from './arguments.js'
 import { callRules } from './call-rules.js'
 import { assumedInit, runnerCapabilities } from './describe.js'
-import { failureOf, isItsEnd, refusalIn } from './failure.js'
+import { denialIn, failureOf, isItsEnd, refusalIn } from './failure.js'
 import { Gate } from './gate.js'
 import { isForgotten, replayOf, takenOver } from './history.js'
 import { BROKEN_OFF, Interruption, NOT_TAKEN } from './interruption.js'
@@ -407,7 +407,7 @@ export class ClaudeRunner implements Runner {
       if (!this.#query) throw new Error('The agent does not run.')
       await command(this.#query)
     }
-    return control(() => answered(run(), this.#setup.clock))
+    return control(() => answered(run(), this.#setup.clock), denialIn)
   }
 
   #emit(event: RunnerEvent): void {
