@@ -192,9 +192,9 @@ function isQuestion(value: unknown): value is Question {
 
 const key = (name: string): string => pc.bold(`[${name}]`)
 
-/** What is about to happen. */
+/** What is about to happen; a backslash that is part of it is written as two. */
 const inputLines = (input: object): string[] =>
-  safe(JSON.stringify(input, undefined, 2).replaceAll('\\n', '\n'))
+  safe(JSON.stringify(input, undefined, 2).replace(/\\./g, (escaped) => (escaped === '\\n' ? '\n' : escaped)))
     .split('\n')
     .slice(1, -1)
 
