@@ -1,11 +1,12 @@
-import { closeSync, mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { GatewayConfig } from '../../schemas/config.js'
 import { toError } from '../errors.js'
 import { PACKAGE_ROOT } from '../lib/package-root.js'
 import { isWithin } from '../lib/paths-within-roots.js'
-import { ConfigError } from './config-problem.js'
+import { shellWord } from '../lib/shell-word.js'
+import { ConfigError, shortPath } from './config-problem.js'
 import { readingProblem } from './resolve-config.js'
 import { generateToken, hashToken } from './tokens.js'
 
@@ -44,21 +45,29 @@ export function writeStartingPoint(path: string): StartingPoint {
     ],
   }
   const workspace = join(folder, WORKSPACE)
+  makeFolder(folder)
   try {
-    mkdirSync(folder, { recursive: true })
     writeNew(file, `${JSON.stringify(config, undefined, 2)}\n`)
   } catch (error) {
-    throw new ConfigError(file, [{ path: '', message: writingProblem(error) }])
+    throw new ConfigError(file, [{ path: '', message: writingProblem(error, file) }])
   }
   try {
     // Sessions get a folder of their own, so that an agent cannot rewrite the configuration it runs under.
-    mkdirSync(workspace, { recursive: true, mode: 0o700 })
+    makeFolder(workspace, 0o700)
   } catch (error) {
     // nobody would be told its token
     rmSync(file, { force: true })
-    throw new ConfigError(workspace, [{ path: '', message: `no folder could be made: ${toError(error).message}` }])
+    throw error
   }
   return { file, workspace, token }
+}
+
+function makeFolder(folder: string, mode = 0o777): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode })
+  } catch (error) {
+    throw new ConfigError(folder, [{ path: '', message: `no folder could be made: ${toError(error).message}` }])
+  }
 }
 
 function writeNew(file: string, text: string): void {
@@ -86,7 +95,9 @@ export function schemaReference(folder: string, packageRoot = PACKAGE_ROOT): str
   return path.startsWith('.') ? path : `./${path}`
 }
 
-const writingProblem = (error: unknown): string =>
-  (error as NodeJS.ErrnoException).code === 'EEXIST'
-    ? 'there is a file already, and init overwrites nothing; name another one: session-gateway init FILE'
-    : `could not be written: ${readingProblem(error)}`
+function writingProblem(error: unknown, file: string): string {
+  if ((error as NodeJS.ErrnoException).code !== 'EEXIST') return `could not be written: ${readingProblem(error)}`
+  if (statSync(file, { throwIfNoEntry: false })?.isDirectory())
+    return `this is a folder; name a file in it: session-gateway init ${shellWord(shortPath(join(file, 'gateway.json')))}`
+  return 'there is a file already, and init overwrites nothing; name another one: session-gateway init FILE'
+}

@@ -27,6 +27,16 @@ t.test('nothing is overwritten', async (t) => {
   t.notOk(existsSync(join(folder, 'workspace')))
 })
 
+t.test('a folder in the place of the file, and a file in that of its folder, are called what they are', async (t) => {
+  const folder = t.testdir({ here: {}, 'mine.json': '{}' })
+  t.throws(() => writeStartingPoint(join(folder, 'here')), {
+    message: /this is a folder; .* init .*here\/gateway\.json/,
+  })
+  t.throws(() => writeStartingPoint(join(folder, 'mine.json', 'gateway.json')), {
+    message: /mine\.json: no folder could be made/,
+  })
+})
+
 t.test('no configuration is left behind of which nobody knows the token', async (t) => {
   const folder = t.testdir({ workspace: 'a file of somebody' })
   const file = join(folder, 'gateway.json')
