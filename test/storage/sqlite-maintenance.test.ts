@@ -98,6 +98,9 @@ t.test('a backup overwrites nothing, and leaves nothing behind when it fails', a
     message: /There is no database .* first start/,
   })
   await t.rejects(backupSqlite(target, `${target}-copy`), { code: 'SQLITE_NOTADB' })
+  const empty = `${target}-empty`
+  writeFileSync(empty, '')
+  await t.rejects(backupSqlite(empty, `${target}-copy`), { message: /-empty is empty: there is nothing to copy/ })
   t.notOk(existsSync(`${target}-copy`))
   await storage.close()
   await t.rejects(storage.backup(`${target}-copy`), { code: 'STORAGE_CLOSED' })

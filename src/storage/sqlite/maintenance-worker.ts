@@ -34,6 +34,8 @@ try {
     db.close()
     port.postMessage({})
   } else {
+    if (sizeOf(task.path) === 0)
+      throw new Refusal(`${task.path} is empty: there is nothing to copy before the first start of a gateway.`)
     const db = new OpenDatabase(task.path, { readOnly: true })
     db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
     versionOf(db, task.path)
