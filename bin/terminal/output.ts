@@ -111,6 +111,8 @@ export interface Column<T> {
 
 /** A wide column that would be left less takes of the others. */
 const LEAST_WIDE = 16
+/** Of less nothing can be told from anything else: a row breaks instead. */
+const LEAST = 4
 const BETWEEN = 2
 
 /** A list, in the form that was asked for. @param none said instead of a table without a row */
@@ -151,15 +153,15 @@ function fitToScreen<T>(columns: Column<T>[], widths: number[]): void {
   if (wide < 0) return
   const all = widths.reduce((sum, width) => sum + width, BETWEEN * (widths.length - 1))
   const left = screenWidth() - (all - widths[wide]!)
-  if (left >= Math.min(widths[wide]!, LEAST_WIDE)) {
-    widths[wide] = Math.min(Math.max(8, widths[wide]!), left)
-    return
-  }
   const whole = widths.reduce((sum, width, column) => sum + (columns[column]!.isWhole ? width : 0), 0)
   let room = screenWidth() - whole - BETWEEN * (widths.length - 1)
   const cut = [...widths.keys()].filter((column) => !columns[column]!.isWhole).sort((a, b) => widths[a]! - widths[b]!)
+  if (left >= Math.min(widths[wide]!, LEAST_WIDE) || room < cut.length * LEAST) {
+    widths[wide] = Math.max(8, Math.min(widths[wide]!, left))
+    return
+  }
   for (const [index, column] of cut.entries()) {
-    widths[column] = Math.max(2, Math.min(widths[column]!, Math.floor(room / (cut.length - index))))
+    widths[column] = Math.min(widths[column]!, Math.floor(room / (cut.length - index)))
     room -= widths[column]!
   }
 }
