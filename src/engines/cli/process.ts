@@ -198,7 +198,8 @@ export class AgentProcess {
   }
 
   async #endGroup(group: number, graceMs: number): Promise<void> {
-    const deadline = Date.now() + graceMs
+    // not by the wall clock, which may be set meanwhile
+    const deadline = performance.now() + graceMs
     if (this.#isPaused) {
       signalGroup(group, 'SIGKILL')
       return
@@ -207,7 +208,7 @@ export class AgentProcess {
     await within(graceMs, this.exited)
     // What it started has heard the signal, too, and mostly is as quick.
     for (let pollMs = POLL_MS; signalGroup(group, 0); pollMs = Math.min(2 * pollMs, MAX_POLL_MS)) {
-      if (Date.now() >= deadline) {
+      if (performance.now() >= deadline) {
         signalGroup(group, 'SIGKILL')
         return
       }

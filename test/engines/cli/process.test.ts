@@ -72,6 +72,22 @@ t.test('what does not listen is killed after the grace, children and those that 
   t.match(await agent.exited, { signal: 'SIGKILL' })
 })
 
+t.test('what it started is killed after the grace also where the clock is set back meanwhile', async (t) => {
+  const agent = await run(
+    t,
+    `env -i sh -c 'trap "" TERM; echo $$; while :; do /bin/sleep 0.01; done' & while :; do sleep 0.01; done`,
+  )
+  const [pid] = await pidsOf(agent)
+  const stopped = agent.stop(300)
+  const { now } = Date
+  t.teardown(() => {
+    Date.now = now
+  })
+  Date.now = () => now() - 3_600_000
+  await stopped
+  await whenGone(pid!)
+})
+
 t.test(
   'children of an agent that died by itself are ended, those of its successor in the session are not',
   async (t) => {
