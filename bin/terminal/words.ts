@@ -53,12 +53,19 @@ export function askWords(question: string, { initial, signal, isSecret }: Asking
     })
     reader.on('SIGINT', leave)
     reader.on('close', leave)
-    // the shell has written below it, and the keyboard was let go of
-    reader.on('SIGCONT', () => reader.prompt(true))
+    const ask = () => {
+      if (isSecret) process.stderr.write(prompt)
+      reader.prompt(true)
+    }
+    // the shell has written below it, and the keyboard was let go of: the terminal would show itself what is typed at once
+    reader.on('SIGCONT', () => {
+      process.stdin.setRawMode(true)
+      ask()
+    })
     signal?.addEventListener('abort', leave)
     process.stdin.on('keypress', onKeypress)
     if (signal?.aborted) return leave()
-    reader.prompt()
+    ask()
     if (initial !== undefined) reader.write(initial)
   })
 }

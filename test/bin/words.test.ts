@@ -110,3 +110,22 @@ t.test('login asks for an address and for a token that is not shown', { skip }, 
   t.notMatch(screen.text, /not-to-be-seen/)
   t.ok(existsSync(env.SESSION_GATEWAY_CONFIG))
 })
+
+t.test('a token is asked for again when the job goes on', { skip: skip || noBash }, async (t) => {
+  const { options } = await world(t)
+  const bash = ['/bin/bash', '--norc', '--noprofile', '-i']
+  const cwd = t.testdir()
+  const env = { ...options.env, SESSION_GATEWAY_CONFIG: `${cwd}/client.json`, PS1: 'shell> ' }
+  const screen = new Terminal(t, [], { cwd, env, command: bash })
+  await screen.shows('shell> ')
+  screen.press(`'${COMMAND.join("' '")}' login ${options.env.SESSION_GATEWAY_URL}\n`)
+  await screen.shows('Token')
+  screen.press(`not-to-${CTRL_Z}`)
+  await screen.shows('Stopped')
+  await screen.shows('shell> ')
+  screen.press('fg\n')
+  await screen.shows('Token, which is not shown')
+  screen.press('be-seen\r')
+  await screen.shows('Logged in to')
+  t.notMatch(screen.text, /not-to-|be-seen/)
+})
