@@ -171,7 +171,11 @@ t.test('an answer that is half written is there after a reload, until it is take
     const { json } = await call('POST', '/sessions', request)
     const answer = engine.last.host.requestPermission({ toolName, toolUseId: 't', input })
     const { page } = await openConsole(t, `${url}/v1/console/`, { at: `sessions/${json.id}` })
-    return { page, answer, kept: () => page.evaluate('sessionStorage.getItem("session-gateway.draft.answers")') }
+    return {
+      page,
+      answer,
+      kept: () => page.evaluate('sessionStorage.getItem("session-gateway.draft /v1/console/ answers")'),
+    }
   }
   const approval = await asks('Bash', { command: 'npm test' })
   const opens = () => approval.page.getByRole('button', { name: 'Deny…' }).click()
@@ -193,4 +197,25 @@ t.test('an answer that is half written is there after a reload, until it is take
   await page.reload()
   await own.waitFor()
   t.equal(await own.inputValue(), 'Something like tur')
+})
+
+t.test('what is begun of one gateway is neither lost nor shown at another one of its origin', { skip }, async (t) => {
+  const { url } = await buildServer(t, { console: true, script: {} })
+  const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'sessions', loses: true })
+  // the other gateway, as far as this one can be told from it
+  await page.route('**/other/**', (route) => route.continue({ url: route.request().url().replace('/other/', '/v1/') }))
+  const prompt = page.getByRole('dialog').getByLabel('First message')
+  const openForm = async (base: string) => {
+    await page.goto(`${url}/${base}/console/#/sessions`)
+    await page.getByRole('button', { name: 'New session' }).first().click()
+  }
+  await openForm('v1')
+  await prompt.fill('For the one')
+  await openForm('other')
+  t.equal(await prompt.inputValue(), '')
+  await prompt.fill('For the other')
+  await openForm('v1')
+  t.equal(await prompt.inputValue(), 'For the one')
+  await openForm('other')
+  t.equal(await prompt.inputValue(), 'For the other')
 })

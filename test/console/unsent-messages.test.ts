@@ -38,7 +38,9 @@ t.test('a message that was on its way is there when the page is loaded anew, and
   await leave(['Said to nobody', 'Taken after all'])
   const [, taken] = await page
     .goto(at.replace(/#.*/, ''))
-    .then(() => page.evaluate<{ id: string }[]>(`JSON.parse(sessionStorage['session-gateway.draft.unsent.${id}'])`))
+    .then(() =>
+      page.evaluate<{ id: string }[]>(`JSON.parse(sessionStorage['session-gateway.draft /v1/console/ unsent.${id}'])`),
+    )
   await call('POST', `/sessions/${id}/commands`, { type: 'user_message', text: 'Taken after all', id: taken!.id })
   await until(() => runner.sent.length === 1, 'the one that was taken')
   await goTo(page, `#/sessions/${id}`)

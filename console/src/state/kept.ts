@@ -1,8 +1,10 @@
 import { effect, type Signal, useSignal } from '@preact/signals'
 import { useLayoutEffect } from 'preact/hooks'
 
-const PREFIX = 'session-gateway.draft.'
-const OWNER = 'session-gateway.drafts-of'
+/** At one origin there may be several gateways, each with drafts of its own in one window. No path has a space. */
+const HERE = new URL('.', document.baseURI).pathname
+const PREFIX = `session-gateway.draft ${HERE} `
+const OWNER = `session-gateway.drafts-of ${HERE}`
 
 /** What is there until the page is left, of one person each. */
 const untilLeft: Map<string, unknown>[] = []

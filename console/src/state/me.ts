@@ -126,13 +126,10 @@ async function whoIsIn(): Promise<Me> {
 let shownTo: string | undefined
 let shownBy: string | undefined
 
-/**
- * Whose drafts are kept in this window, whatever they may see by now; undefined: of a host's callers who have no names nobody knows. Of
- * another gateway at the same origin they are another one's.
- */
+/** Whose drafts are kept in this window, whatever they may see by now; undefined: of a host's callers who have no names nobody knows. */
 function ownerOf({ required, caller, signIn }: Me): string | undefined {
   const isKnown = !required || caller?.name !== undefined
-  return isKnown || signIn ? JSON.stringify([PATH, isKnown ? { name: caller?.name } : signIn!.id]) : undefined
+  return isKnown || signIn ? JSON.stringify(isKnown ? { name: caller?.name } : signIn!.id) : undefined
 }
 
 /** What one person has seen is not left for another: the page begins anew. Of one sign-in it is one person, who may see other things by now. */
