@@ -88,6 +88,11 @@ t.test('a profile that the gateway refuses says why at the field', { skip: skipW
   await dialog.getByLabel('Provider', { exact: true }).fill('openai-compatible')
   await dialog.getByLabel('Model', { exact: true }).fill('m')
   await dialog.getByLabel('Address').fill('https://user:secret@models.example/v1')
+  const limits = dialog.getByLabel('Grant nothing beyond what is named here')
+  const said = await limits.evaluate(
+    (tick) => tick.ownerDocument.getElementById(tick.getAttribute('aria-describedby') ?? '')?.textContent,
+  )
+  t.equal(said, 'Not ticked: whatever the host provides.', 'the hint is read out with its tick')
   await dialog.getByRole('button', { name: 'Save' }).click()
   const error = dialog.locator('.field', { hasText: 'Address' }).locator('.field-error')
   await error.waitFor()

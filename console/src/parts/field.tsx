@@ -14,14 +14,17 @@ interface FieldProps {
   }) => ComponentChildren
 }
 
+/** The ids of what is said of it, for who does not see it. */
+export const describedBy = (id: string, { hint, error }: Pick<FieldProps, 'hint' | 'error'>): string | undefined =>
+  [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ') || undefined
+
 /** A labelled input with its hint and its refusal, tied together for who does not see them. */
 export function Field({ label, hint, error, children }: FieldProps) {
   const id = useId()
-  const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ') || undefined
   return (
     <div class="field">
       <label for={id}>{label}</label>
-      {children({ id, 'aria-describedby': described, 'aria-invalid': error !== undefined })}
+      {children({ id, 'aria-describedby': describedBy(id, { hint, error }), 'aria-invalid': error !== undefined })}
       {hint && (
         <p class="hint" id={`${id}-hint`}>
           {hint}

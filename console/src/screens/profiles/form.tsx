@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useMemo, useRef } from 'preact/hooks'
+import { useId, useMemo, useRef } from 'preact/hooks'
 import {
   GatewayError,
   type PermissionMode,
@@ -20,7 +20,7 @@ import {
 } from '../../model/profile-form.js'
 import { visibleLine } from '../../model/visible.js'
 import { Dialog } from '../../parts/dialog.js'
-import { Field, toRefused } from '../../parts/field.js'
+import { describedBy, Field, toRefused } from '../../parts/field.js'
 import { Failure, Underway } from '../../parts/notice.js'
 import { Segments } from '../../parts/segments.js'
 import { useWhileShown } from '../../parts/while-shown.js'
@@ -271,20 +271,26 @@ function Tick({
   isOn: boolean
   onChange: (isOn: boolean) => void
 }) {
+  const id = useId()
   return (
     <div>
       <label class="tick">
         <input
           type="checkbox"
           checked={isOn}
+          aria-describedby={describedBy(id, { hint, error })}
           aria-invalid={error !== undefined}
           onChange={(event) => onChange(event.currentTarget.checked)}
         />
         {label}
       </label>
-      {hint && <p class="hint">{hint}</p>}
+      {hint && (
+        <p class="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
       {error && (
-        <p class="field-error" role="alert">
+        <p class="field-error" id={`${id}-error`} role="alert">
           {error}
         </p>
       )}
