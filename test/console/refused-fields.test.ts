@@ -60,3 +60,34 @@ for (const { at, opens, fills, presses, refused } of FORMS)
     const { y, height } = (await field.boundingBox())!
     t.ok(y >= 0 && y + height <= 480, 'it is in sight')
   })
+
+t.test('turning to JSON, or back, leads to what has to be put right first', { skip }, async (t) => {
+  const long = Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`member${at}`, at]))
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', prompt: 'Begin' })
+  void engine.last.host.requestPermission({ toolName: 'Long', toolUseId: 'l', input: long }).catch(() => {})
+  const at = `sessions/${json.id}`
+  const { page } = await openConsole(t, `${url}/v1/console/`, { at, width: 320, height: 480 })
+  await page.getByRole('button', { name: /^Edit/ }).first().click()
+  const dialog = page.getByRole('dialog')
+  const isAt = async (label: string) => {
+    const field = dialog.getByLabel(label, { exact: true }).and(page.locator('[aria-invalid=true]:focus'))
+    await field.waitFor()
+    const { y } = (await field.boundingBox())!
+    t.ok(y >= 0 && y < 480, 'it is in sight')
+  }
+  const way = (name: string) => dialog.getByRole('radio', { name, exact: true })
+  await dialog.getByLabel('member11', { exact: true }).fill('eleven')
+  for (const _ of ['once', 'again']) {
+    await way('JSON').click()
+    await isAt('member11')
+    t.ok(await way('Form').isChecked())
+  }
+  await dialog.getByLabel('member11', { exact: true }).fill('11')
+  await way('JSON').click()
+  await dialog.getByLabel('Input as JSON').fill('{')
+  for (const _ of ['once', 'again']) {
+    await way('Form').click()
+    await isAt('Input as JSON')
+    t.ok(await way('JSON').isChecked())
+  }
+})

@@ -74,7 +74,10 @@ export function InputEditor({
   const turn = (to: 'form' | 'json'): void => {
     const edited = made()
     // what is wrong is put right first, so that nothing gets lost on the way
-    if (!edited) return
+    if (!edited) {
+      toRefused()
+      return
+    }
     if (to === 'json') text.value = wholeJson(edited)
     else if (fields) values.value = valuesOf(fields, edited)
     way.value = to
