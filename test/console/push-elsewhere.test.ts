@@ -35,6 +35,28 @@ t.test('whoever comes back to the settings sees what was changed of notification
   t.equal(await page.getByRole('button', { name: 'Turn on' }).count(), 0)
 })
 
+t.test('that the browser was not told whether it may show notifications is said', { skip }, async (t) => {
+  const { origin } = await buildConsole(t, { script: {}, ...WEB_PUSH })
+  const { page } = await openConsole(t, `${origin}/v1/console/`, { at: 'settings', loses: true })
+  await page.addInitScript(`{
+    let permission = 'default'
+    const answers = ['default', 'denied']
+    Object.defineProperty(Notification, 'permission', { get: () => permission })
+    Notification.requestPermission = async () => (permission = answers.shift())
+    navigator.serviceWorker.getRegistration = async () => undefined
+  }`)
+  await page.reload()
+  await page.getByLabel('Token').fill('token-of-ann')
+  await page.keyboard.press('Enter')
+  const turnOn = page.getByRole('button', { name: 'Turn on' })
+  const dismissed = page.getByText('The browser was not told')
+  await turnOn.click()
+  await dismissed.waitFor()
+  await turnOn.click()
+  await page.getByText('This browser does not let this site').waitFor()
+  t.equal(await dismissed.count(), 0)
+})
+
 t.test('a press on a notification leads to its place also where one has to sign in first', { skip }, async (t) => {
   const { origin } = await buildConsole(t, { script: {} })
   const { page } = await openConsole(t, `${origin}/v1/console/`, { at: 'usage', loses: true })

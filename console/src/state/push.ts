@@ -74,7 +74,13 @@ export async function renewPush(name = ''): Promise<void> {
 
 /** Asks the person, subscribes the browser, and tells the gateway. @throws what the browser or the gateway refuses */
 export async function turnPushOn(events: readonly Told[], name = ''): Promise<void> {
-  if ((await Notification.requestPermission()) !== 'granted') return lookAtPush()
+  const permission = await Notification.requestPermission()
+  if (permission !== 'granted') {
+    await lookAtPush()
+    // whoever has refused it is told so for as long as that is so
+    if (permission === 'default') throw new Error(texts.settings.pushNotAllowed)
+    return
+  }
   const publicKey = await client.notifications.vapidKey()
   const registration = await navigator.serviceWorker.register(workerAddress(), { scope: SCOPE, updateViaCache: 'none' })
   await activated(registration)

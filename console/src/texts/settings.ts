@@ -50,6 +50,7 @@ export const settings = {
   pushOn: 'Turn on',
   pushStop: 'Turn off',
   pushWaits: 'Waits for the browser and the gateway…',
+  pushNotAllowed: 'The browser was not told whether it may show notifications. Nothing has changed.',
   pushWorkerGone: 'The browser did not start what shows notifications. Try it again.',
   pushWhat: 'What to tell',
   pushTypes: {
