@@ -25,8 +25,6 @@ export function askWords(question: string, { initial, signal, isSecret }: Asking
     historySize: 0,
     prompt,
   })
-  // not before the terminal shows nothing by itself any more
-  if (isSecret) process.stderr.write(prompt)
   const lines: string[] = []
   let whole: NodeJS.Timeout | undefined
   return new Promise((resolve) => {
@@ -54,6 +52,7 @@ export function askWords(question: string, { initial, signal, isSecret }: Asking
     reader.on('SIGINT', leave)
     reader.on('close', leave)
     const ask = () => {
+      // not before the terminal shows nothing by itself any more
       if (isSecret) process.stderr.write(prompt)
       reader.prompt(true)
     }

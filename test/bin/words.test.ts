@@ -108,6 +108,7 @@ t.test('login asks for an address and for a token that is not shown', { skip }, 
   await screen.shows('Logged in to')
   t.equal(await screen.exited, 0)
   t.notMatch(screen.text, /not-to-be-seen/)
+  t.equal(screen.text.match(/Token,/g)?.length, 1, 'it is asked for once')
   t.ok(existsSync(env.SESSION_GATEWAY_CONFIG))
 })
 
