@@ -39,8 +39,14 @@ export class Patience {
 
 const RETRY: Backoff = { firstMs: 500, longestMs: 30_000 }
 
+/** To a host that does not wait for the start, which would come again in vain. */
+const NOT_OPEN =
+  'The storage is not open, so nothing was done. It is opened when the gateway starts: await listen(), or ready() of the host, before this.'
+const isClosed = (cause: unknown): boolean => (cause as { code?: unknown } | undefined)?.code === 'STORAGE_CLOSED'
+
 /** To the caller "come again", with the cause for the log. */
-export const unavailable = (cause?: unknown): GatewayError => new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause })
+export const unavailable = (cause?: unknown): GatewayError =>
+  new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause, ...(isClosed(cause) && { detail: NOT_OPEN }) })
 
 /** A refusal as it is; of anything else that a storage answers, the cause is for the log. */
 export const asUnavailable = (error: unknown): GatewayError => (isOf(GatewayError, error) ? error : unavailable(error))

@@ -1,9 +1,15 @@
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { runInNewContext } from 'node:vm'
 import fastify from 'fastify'
 import t, { type Test } from 'tap'
 import type { SessionNotification } from '../../schemas/notifications.js'
-import gatewayPlugin, { type GatewayPluginOptions, type Principal, type RunnerHost } from '../../src/index.js'
+import gatewayPlugin, {
+  createSqliteStorage,
+  type GatewayPluginOptions,
+  type Principal,
+  type RunnerHost,
+} from '../../src/index.js'
 import { createMemoryProfileStore } from '../../src/storage/memory/profile-store.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
@@ -48,6 +54,26 @@ t.test('a host passes the principal that authenticate would return', async (t) =
   t.same((await queue!.page({}, unreadable)).items, [])
   t.equal(host.gateway.profiles.list(principal).profiles.length, 1)
 })
+
+t.test(
+  'a session that a host creates before it is ready is there once afterwards, or refused with what to do',
+  async (t) => {
+    const { host } = await build(t, { storage: createMemoryStorage() })
+    const { registry } = host.gateway
+    const { id } = await registry.create({ cwd: SOME_CWD, profile: 'demo', prompt: 'go' })
+    await host.ready()
+    t.match(await registry.list(), [{ id, status: 'idle' }])
+    await registry.send(id, { type: 'user_message', text: 'again' })
+    await until(async () => (await registry.get(id))?.numTurns === 2)
+
+    const early = await build(t, { storage: createSqliteStorage({ path: join(t.testdir(), 'sessions.db') }) })
+    const refusal = { code: 'SG_ERR_STORE_UNAVAILABLE', message: /not open.*ready\(\)/ }
+    await t.rejects(early.host.gateway.registry.create({ cwd: SOME_CWD, profile: 'demo' }), refusal)
+    await early.host.ready()
+    await early.host.gateway.registry.create({ cwd: SOME_CWD, profile: 'demo' })
+    t.equal((await early.host.gateway.registry.list()).length, 1)
+  },
+)
 
 t.test('whom authenticate would refuse may nothing where a host hands that on', async (t) => {
   const { host } = await build(t, { profileStore: createMemoryProfileStore() })

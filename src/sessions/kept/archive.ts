@@ -92,7 +92,8 @@ export class Archive {
     }
     sharing?.storage.on('nodes', () => this.lookForDue())
     const left = await keeping.list()
-    await Promise.all(left.sort((a, b) => orderOf(a) - orderOf(b)).map((session) => this.#adopt(session)))
+    // a host may have created some already, in a storage that needs no opening
+    await Promise.all(left.sort((a, b) => orderOf(a) - orderOf(b)).map((session) => this.takeUp(session)))
     if (totals) table.goOnAfter(totals.lastOrder)
     if (first) this.#removals?.expect(first.endedAt)
     if (sharing) this.#removals?.look()
@@ -100,7 +101,7 @@ export class Archive {
   }
 
   /** Takes up one that is this process's by now; never rejects. */
-  async takeUp(left: JournaledWhole): Promise<void> {
+  async takeUp(left: JournaledSession): Promise<void> {
     if (!this.#parts.table.get(left.id)) await this.#adopt(left)
   }
 
