@@ -42,7 +42,8 @@ const RETRY: Backoff = { firstMs: 500, longestMs: 30_000 }
 /** To a host that does not wait for the start, which would come again in vain. */
 const NOT_OPEN =
   'The storage is not open, so nothing was done. It is opened when the gateway starts: await listen(), or ready() of the host, before this.'
-const isClosed = (cause: unknown): boolean => (cause as { code?: unknown } | undefined)?.code === 'STORAGE_CLOSED'
+const isClosed = (cause: unknown): boolean =>
+  isOf(Error, cause) && (cause as { code?: unknown }).code === 'STORAGE_CLOSED'
 
 /** To the caller "come again", with the cause for the log. */
 export const unavailable = (cause?: unknown): GatewayError =>
