@@ -80,17 +80,15 @@ export function requireIdentity(scope: FastifyInstance, gateway: Gateway, identi
   const { signIns } = gateway
   const refuseUpgrade = upgradeRefusals(gateway)
   addToRequests(scope, 'principal')
-  // what another node asks for may be left to it
-  const comesTooLate = ({ hop }: FastifyRequest) => gateway.draining && !hop
   const enter = (request: FastifyRequest, principal: Principal): GatewayError | undefined => {
-    if (comesTooLate(request)) return new GatewayError('SG_ERR_SHUTTING_DOWN')
     if (request.principal !== undefined) ofHost.set(request, request.principal)
     request.principal = principal
     if (request.signInId !== undefined && isUse(request)) signIns?.use(request.signInId)
     return isUpgrade(request) && !isNowhere(request) ? refuseUpgrade(request) : undefined
   }
   scope.addHook('onRequest', (request, reply, done) => {
-    if (comesTooLate(request)) return done(new GatewayError('SG_ERR_SHUTTING_DOWN'))
+    // what another node asks for may be left to it
+    if (gateway.draining && !request.hop) return done(new GatewayError('SG_ERR_SHUTTING_DOWN'))
     keepFromCaches(request, reply)
     const caller = callerOf(request, identify)
     if (isPromise(caller)) caller.then((principal) => done(enter(request, principal)), done)

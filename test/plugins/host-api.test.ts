@@ -1,4 +1,3 @@
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { runInNewContext } from 'node:vm'
 import fastify from 'fastify'
@@ -228,22 +227,3 @@ t.test('a job that is handed in before the start is refused when the host closes
   await host.close()
   await refused
 })
-
-t.test(
-  'whom a slow authenticate lets in once the host closes is told to come again, and not what is left',
-  async (t) => {
-    const asked: ((principal: object) => void)[] = []
-    const authenticate = () => new Promise((resolve) => asked.push(resolve))
-    const { host } = await build(t, { allowUnauthenticated: false, authenticate, storage: createMemoryStorage() })
-    await host.listen({ port: 0, host: '127.0.0.1' })
-    const paths = ['/v1/sessions', '/v1/inbox', '/v1/usage', '/v1/notifications', '/v1/nowhere']
-    const answers = paths.map((path) => fetch(`http://127.0.0.1:${(host.server.address() as AddressInfo).port}${path}`))
-    await until(() => asked.length === paths.length)
-    await host.gateway.close()
-    for (const letIn of asked) letIn({})
-    for (const [index, answer] of (await Promise.all(answers)).entries()) {
-      t.ok(answer.headers.get('retry-after'))
-      t.match(await answer.json(), { status: 503, code: 'SG_ERR_SHUTTING_DOWN' }, `${paths[index]}`)
-    }
-  },
-)
