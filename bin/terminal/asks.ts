@@ -90,7 +90,9 @@ export class Asks {
   ): Promise<Answer> {
     const asked = `${pc.yellow('?')} ${pc.bold(title ? safe(title) : `${safe(toolName)} ${inputSummary(input, 80)}`)}`
     const choice = `  ${key('y')} allow  ${key('n')} deny  ${key('s')} deny and stop`
-    const reasons = [description, decisionReason].flatMap((text) => (text ? [safe(text).replace(/\s+/g, ' ')] : []))
+    const reasons = [description, decisionReason].flatMap((text) =>
+      text ? [safe(text).replace(/\s+/g, ' ').trim()] : [],
+    )
     const lines = inputLines(input)
     const whole = [...reasons, ...lines]
     const shown = [...reasons.map((text) => oneLine(text, MAX_REASON)), ...firstOf(lines)]

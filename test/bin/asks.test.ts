@@ -34,3 +34,19 @@ t.test('what only looks like a question is never answered without a person', asy
     )
   }
 })
+
+t.test('all of it is offered where some of it is hidden, not for a blank at its end', async (t) => {
+  const offeredFor = (description: string) =>
+    new Promise<readonly string[]>((resolve) => {
+      const keys: Pick<Keys, 'oneOf'> = {
+        oneOf: async (offered) => {
+          resolve(offered)
+          return 'n'
+        },
+      }
+      const request = { id: 'r1', toolUseId: 'u1', toolName: 'Bash', input: { command: 'make test' }, description }
+      new Asks({ answer: async () => {} } as unknown as Session, keys as Keys).add(request as PermissionRequest)
+    })
+  t.strictSame(await offeredFor('Runs the tests.\n'), ['y', 'n', 's'])
+  t.strictSame(await offeredFor('Runs the tests. '.repeat(20)), ['y', 'n', 's', 'v'])
+})
