@@ -6,6 +6,7 @@ import { toError } from '../errors.js'
 import { PACKAGE_ROOT } from '../lib/package-root.js'
 import { isWithin } from '../lib/paths-within-roots.js'
 import { shellWord } from '../lib/shell-word.js'
+import { tried } from '../lib/tried.js'
 import { ConfigError, shortPath } from './config-problem.js'
 import { readingProblem } from './resolve-config.js'
 import { generateToken, hashToken } from './tokens.js'
@@ -97,7 +98,8 @@ export function schemaReference(folder: string, packageRoot = PACKAGE_ROOT): str
 
 function writingProblem(error: unknown, file: string): string {
   if ((error as NodeJS.ErrnoException).code !== 'EEXIST') return `could not be written: ${readingProblem(error)}`
-  if (statSync(file, { throwIfNoEntry: false })?.isDirectory())
+  // a link may lead nowhere
+  if (tried(() => statSync(file))?.isDirectory())
     return `this is a folder; name a file in it: session-gateway init ${shellWord(shortPath(join(file, 'gateway.json')))}`
   return 'there is a file already, and init overwrites nothing; name another one: session-gateway init FILE'
 }

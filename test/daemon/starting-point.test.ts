@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -35,6 +35,17 @@ t.test('a folder in the place of the file, and a file in that of its folder, are
   t.throws(() => writeStartingPoint(join(folder, 'mine.json', 'gateway.json')), {
     message: /mine\.json: no folder could be made/,
   })
+})
+
+t.test('a link that leads nowhere is in the place of the file, too', async (t) => {
+  const folder = t.testdir()
+  for (const [name, target] of [
+    ['loop.json', 'loop.json'],
+    ['gone.json', 'nothing'],
+  ] as const) {
+    symlinkSync(target, join(folder, name))
+    t.throws(() => writeStartingPoint(join(folder, name)), { message: /there is a file already/ }, name)
+  }
 })
 
 t.test('no configuration is left behind of which nobody knows the token', async (t) => {
