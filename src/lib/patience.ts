@@ -39,9 +39,9 @@ export class Patience {
 
 const RETRY: Backoff = { firstMs: 500, longestMs: 30_000 }
 
-/** To a host that does not wait for the start, which would come again in vain. */
+/** To a host that does not wait for the start, which would come again in vain; and to whoever comes when the gateway has ended. */
 const NOT_OPEN =
-  'The storage is not open, so nothing was done. It is opened when the gateway starts: await listen(), or ready() of the host, before this.'
+  'The storage is not open, so nothing was done: it is open from the start of the gateway to its end. A host awaits listen(), or ready(), before this.'
 const isClosed = (cause: unknown): boolean =>
   isOf(Error, cause) && (cause as { code?: unknown }).code === 'STORAGE_CLOSED'
 

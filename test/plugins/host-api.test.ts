@@ -71,6 +71,10 @@ t.test(
     await early.host.ready()
     await early.host.gateway.registry.create({ cwd: SOME_CWD, profile: 'demo' })
     t.equal((await early.host.gateway.registry.list()).length, 1)
+
+    await early.host.close()
+    // it has awaited the start
+    await t.rejects(early.host.gateway.queue!.page({}), { code: refusal.code, message: /not open.* to its end\./ })
   },
 )
 
