@@ -3,15 +3,8 @@ import { silentLogger } from '../../src/lib/logger.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
-import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
+import { buildJournaled, echo, eventsOf } from '../fixtures/journaled.js'
 import { ok } from '../fixtures/parked.js'
-
-const echo = {
-  send: (runner: { say(text: string): void; complete(): void }, text: string) => {
-    runner.say(`heard ${text}`)
-    runner.complete()
-  },
-}
 
 t.test('a session answers a new process as it answered the one before', async (t) => {
   const { registry, again, eventsOf: before } = await buildJournaled(t, { script: echo })
@@ -367,107 +360,6 @@ t.test('a shutdown ends the turn, says so, keeps the session and starts nothing'
     { type: 'status_changed', status: 'idle' },
   ])
   t.equal(nextEngine.runners.length, 0)
-})
-
-for (const isTaken of [true, false])
-  t.test(`what became of a choice is kept before it is said: it was ${isTaken ? 'taken' : 'refused'}`, async (t) => {
-    const { registry, engine, journal, kill, again } = await buildJournaled(t, { script: echo })
-    const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first', model: 'first' })
-    await until(async () => (await registry.get(id))?.status === 'idle')
-    await registry.durable(id)
-    const runner = engine.last
-    let isAsked = false
-    runner.setModel = async (model) => {
-      isAsked = true
-      // the choice itself is kept
-      journal.hold()
-      if (!isTaken) throw new Error('no such model')
-      runner.host.emit({ type: 'model_changed', model: model! })
-    }
-    let isSaid = false
-    const said = registry.send(id, { type: 'set_model', model: 'other' }).catch(({ code }) => code)
-    void said.then(() => (isSaid = true))
-    await until(() => isAsked)
-    for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate)
-    t.notOk(isSaid, 'not yet')
-    journal.release()
-    t.equal(await said, isTaken ? undefined : 'SG_ERR_ENGINE_REFUSED')
-    kill()
-    const { registry: next, engine: nextEngine } = await again()
-    t.equal((await next.get(id))?.model, isTaken ? 'other' : 'first')
-    await next.send(id, { type: 'user_message', text: 'second' })
-    t.equal(nextEngine.last.context.config.model, isTaken ? 'other' : 'first')
-  })
-
-t.test(
-  'a mode that its engine has only after nobody waits for that any more is that of the next engine, too',
-  async (t) => {
-    const { registry, engine, clock, kill, again } = await buildJournaled(t, { script: echo })
-    const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first', permissionMode: 'bypassPermissions' })
-    await until(async () => (await registry.get(id))?.status === 'idle')
-    await registry.durable(id)
-    const runner = engine.last
-    let take: (() => void) | undefined
-    runner.setPermissionMode = async (mode) => {
-      await new Promise<void>((resolve) => {
-        take = resolve
-      })
-      runner.host.emit({ type: 'permission_mode_changed', mode })
-    }
-    const command = { type: 'set_permission_mode', mode: 'default' } as const
-    const refused = t.rejects(registry.send(id, command), { code: 'SG_ERR_ENGINE_REFUSED', message: /in time/ })
-    await until(() => take !== undefined)
-    await clock.advance(30_000)
-    await refused
-    take?.()
-    await until(async () => (await registry.get(id))?.permissionMode === 'default')
-    await registry.durable(id)
-    kill()
-    const { registry: next, engine: nextEngine } = await again()
-    await next.send(id, { type: 'user_message', text: 'second' })
-    t.equal(nextEngine.last.context.config.permissionMode, 'default')
-  },
-)
-
-t.test('a mode that its engine takes late is kept beside a model that is chosen meanwhile, taken or not', async (t) => {
-  for (const isModelTaken of [true, false]) {
-    const { registry, engine, clock, kill, again } = await buildJournaled(t, { script: echo })
-    const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first', permissionMode: 'bypassPermissions' })
-    await until(async () => (await registry.get(id))?.status === 'idle')
-    await registry.durable(id)
-    const runner = engine.last
-    let take: (() => void) | undefined
-    runner.setPermissionMode = async (mode) => {
-      await new Promise<void>((resolve) => {
-        take = resolve
-      })
-      runner.host.emit({ type: 'permission_mode_changed', mode })
-    }
-    let answer: ((refusal?: Error) => void) | undefined
-    runner.setModel = () =>
-      new Promise<void>((resolve, reject) => {
-        answer = (refusal) => (refusal ? reject(refusal) : resolve())
-      })
-    const refused = t.rejects(registry.send(id, { type: 'set_permission_mode', mode: 'default' }), {
-      message: /in time/,
-    })
-    await until(() => take !== undefined)
-    await clock.advance(30_000)
-    await refused
-    const chosen = registry.send(id, { type: 'set_model', model: 'other' })
-    await until(() => answer !== undefined)
-    take?.()
-    await until(async () => (await registry.get(id))?.permissionMode === 'default')
-    answer?.(isModelTaken ? undefined : new Error('no such model'))
-    await (isModelTaken ? chosen : t.rejects(chosen, { message: /no such model/ }))
-    await registry.durable(id)
-    kill()
-    const { registry: next, engine: nextEngine } = await again()
-    await next.send(id, { type: 'user_message', text: 'second' })
-    const { config } = nextEngine.last.context
-    t.equal(config.permissionMode, 'default', `the model was ${isModelTaken ? 'taken' : 'refused'}`)
-    t.equal(config.model, isModelTaken ? 'other' : undefined)
-  }
 })
 
 t.test('a session whose engine never started is shown as starting by the next process too', async (t) => {
