@@ -1,5 +1,4 @@
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -7,8 +6,8 @@ import t from 'tap'
 import type { Answer } from '../../client/index.js'
 import { until } from '../fixtures/build.js'
 import { attached, eventFrame, said } from '../fixtures/client-platform.js'
-import { COMMAND, CTRL_C, CTRL_D, CTRL_Z, runPlain, Terminal } from '../fixtures/terminal.js'
-import { script, skip, world } from '../fixtures/terminal-world.js'
+import { CTRL_C, CTRL_D, CTRL_Z, runPlain, Terminal } from '../fixtures/terminal.js'
+import { asJob, script, skip, skipJobs, world } from '../fixtures/terminal-world.js'
 
 const ID = 's'.repeat(36)
 const BLUE: Answer = { answers: { 'Which colour do you like better?': 'Blue' } }
@@ -39,28 +38,17 @@ t.test('approvals are given with one key, from the first word to the file', { sk
   t.equal((await client.sessions.files(session!.id)).length, 1)
 })
 
-const noBash = !existsSync('/bin/bash') && 'there is no bash'
-t.test(
-  'Ctrl-Z stops the job at a question, which is asked again when it goes on',
-  { skip: skip || noBash },
-  async (t) => {
-    const { options } = await world(t)
-    const bash = ['/bin/bash', '--norc', '--noprofile', '-i']
-    const screen = new Terminal(t, [], { ...options, env: { ...options.env, PS1: 'shell> ' }, command: bash })
-    await screen.shows('shell> ')
-    screen.press(`'${COMMAND.join("' '")}' run 'Please write a report.'\n`)
-    await screen.shows('[s] deny and stop')
-    screen.press(CTRL_Z)
-    await screen.shows('Stopped')
-    await screen.shows('shell> ')
-    screen.press('fg\n')
-    await screen.shows('? Write report.md')
-    await screen.shows('[s] deny and stop')
-    screen.press('n')
-    await screen.shows('denied')
-    await screen.shows('✓ done')
-  },
-)
+t.test('Ctrl-Z stops the job at a question, which is asked again when it goes on', { skip: skipJobs }, async (t) => {
+  const { options } = await world(t)
+  const { screen, stopAndGoOn } = await asJob(t, options, "run 'Please write a report.'")
+  await screen.shows('[s] deny and stop')
+  await stopAndGoOn()
+  await screen.shows('? Write report.md')
+  await screen.shows('[s] deny and stop')
+  screen.press('n')
+  await screen.shows('denied')
+  await screen.shows('✓ done')
+})
 
 t.test('an answer that comes with Ctrl-Z leaves the terminal as it was', { skip }, async (t) => {
   const { terminal, client, options } = await world(t)

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import t from 'tap'
 import { until } from '../fixtures/build.js'
-import { COMMAND, CTRL_C, CTRL_D, CTRL_Z, Terminal } from '../fixtures/terminal.js'
-import { skip, world } from '../fixtures/terminal-world.js'
+import { CTRL_C, CTRL_D, Terminal } from '../fixtures/terminal.js'
+import { asJob, skip, skipJobs, world } from '../fixtures/terminal-world.js'
 
 const ESCAPE = '\u001b'
 
@@ -75,26 +75,15 @@ t.test('Ctrl-C, Ctrl-D and Escape leave where words are asked for', { skip }, as
   await screen.shows('You chose Green.')
 })
 
-const noBash = !existsSync('/bin/bash') && 'there is no bash'
-t.test(
-  'Ctrl-Z stops the job, and what was written is written on when it goes on',
-  { skip: skip || noBash },
-  async (t) => {
-    const { options } = await world(t)
-    const bash = ['/bin/bash', '--norc', '--noprofile', '-i']
-    const screen = new Terminal(t, [], { ...options, env: { ...options.env, PS1: 'shell> ' }, command: bash })
-    await screen.shows('shell> ')
-    screen.press(`'${COMMAND.join("' '")}' run\n`)
-    await screen.shows('What is to be done?')
-    screen.press(`Hel${CTRL_Z}`)
-    await screen.shows('Stopped')
-    await screen.shows('shell> ')
-    screen.press('fg\n')
-    await screen.shows('What is to be done? Hel')
-    screen.press('lo, world\r')
-    await screen.shows('Your message had 2 words')
-  },
-)
+t.test('Ctrl-Z stops the job, and what was written is written on when it goes on', { skip: skipJobs }, async (t) => {
+  const { options } = await world(t)
+  const { screen, stopAndGoOn } = await asJob(t, options, 'run')
+  await screen.shows('What is to be done?')
+  await stopAndGoOn('Hel')
+  await screen.shows('What is to be done? Hel')
+  screen.press('lo, world\r')
+  await screen.shows('Your message had 2 words')
+})
 
 t.test('login asks for an address and for a token that is not shown', { skip }, async (t) => {
   const { options } = await world(t)
@@ -112,19 +101,13 @@ t.test('login asks for an address and for a token that is not shown', { skip }, 
   t.ok(existsSync(env.SESSION_GATEWAY_CONFIG))
 })
 
-t.test('a token is asked for again when the job goes on', { skip: skip || noBash }, async (t) => {
+t.test('a token is asked for again when the job goes on', { skip: skipJobs }, async (t) => {
   const { options } = await world(t)
-  const bash = ['/bin/bash', '--norc', '--noprofile', '-i']
   const cwd = t.testdir()
-  const env = { ...options.env, SESSION_GATEWAY_CONFIG: `${cwd}/client.json`, PS1: 'shell> ' }
-  const screen = new Terminal(t, [], { cwd, env, command: bash })
-  await screen.shows('shell> ')
-  screen.press(`'${COMMAND.join("' '")}' login ${options.env.SESSION_GATEWAY_URL}\n`)
+  const env = { ...options.env, SESSION_GATEWAY_CONFIG: `${cwd}/client.json` }
+  const { screen, stopAndGoOn } = await asJob(t, { cwd, env }, `login ${env.SESSION_GATEWAY_URL}`)
   await screen.shows('Token')
-  screen.press(`not-to-${CTRL_Z}`)
-  await screen.shows('Stopped')
-  await screen.shows('shell> ')
-  screen.press('fg\n')
+  await stopAndGoOn('not-to-')
   await screen.shows('Token, which is not shown')
   screen.press('be-seen\r')
   await screen.shows('Logged in to')
