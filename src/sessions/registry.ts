@@ -184,7 +184,10 @@ export class SessionRegistry {
    * @throws SG_ERR_SESSION_NOT_FOUND, the same for one that is not there and one that is not the caller's
    */
   async visibleInfo(id: string, principal: Principal): Promise<SessionInfo> {
-    return keptInfoOf(visibleEntry(this.#table.get(id) ?? (await this.#archive.find(id)), principal))
+    const entry = visibleEntry(this.#table.get(id) ?? (await this.#archive.find(id)), principal)
+    const info = await keptInfoOf(entry)
+    if (!info) throw new GatewayError('SG_ERR_SESSION_NOT_FOUND')
+    return info
   }
 
   /**

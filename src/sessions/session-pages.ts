@@ -57,7 +57,7 @@ export class SessionPages {
       const entry = this.#table.get(info.id)
       return entry ? keptInfoOf(entry, info) : info
     })
-    return { items: await Promise.all(kept), next }
+    return { items: (await Promise.all(kept)).filter((info) => info !== undefined), next }
   }
 
   /** Whether a profile is here, or at another process: the list is of all their sessions. */

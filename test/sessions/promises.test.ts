@@ -1,6 +1,7 @@
 import t from 'tap'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import { GatewayError } from '../../src/errors.js'
+import { PATIENCE_MS } from '../../src/lib/patience.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { EventLog } from '../../src/sessions/log/event-log.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
@@ -284,3 +285,25 @@ for (const what of ['a result', 'an answer'] as const)
     t.equal(session.pendingPermissions.length, what === 'an answer' ? 1 : 0, 'it still waits')
     journal.broken = false
   })
+
+t.test(
+  'a session whose creation the storage takes too long for is not found by who looked at it just before',
+  async (t) => {
+    const { registry, journal, clock } = await buildJournaled(t)
+    journal.hold()
+    const refused = t.rejects(registry.create({ cwd: SOME_CWD }), { code: 'SG_ERR_STORE_UNAVAILABLE' })
+    await until(() => registry.unended().length === 1)
+    await clock.advance(PATIENCE_MS - 500)
+    const page = registry.page({}, UNLIMITED)
+    const notFound = t.rejects(registry.visibleInfo(registry.unended()[0]!.id, UNLIMITED), {
+      code: 'SG_ERR_SESSION_NOT_FOUND',
+    })
+    await turns()
+    await clock.advance(500)
+    await refused
+    await clock.advance(500)
+    await notFound
+    t.same((await page).items, [])
+    journal.release()
+  },
+)
