@@ -18,7 +18,7 @@ export const OTHER_UPDATE = 'session-gateway/other_update'
  */
 export function linesOf(agent: AgentProcess, onUnreadable: (unreadable: Unreadable) => void = () => {}): Stream {
   const { stdin, stdout } = agent.child
-  const stream = ndJsonStream(Writable.toWeb(stdin), saidBy(stdout, heldBack(agent)))
+  const stream = ndJsonStream(Writable.toWeb(stdin), saidBy(stdout, stdin, heldBack(agent)))
   const writer = stream.writable.getWriter()
   const asked = new Set<unknown>()
   return {
@@ -60,8 +60,11 @@ function heldBack(agent: AgentProcess): (bytes: number) => void {
   }
 }
 
-/** As it is read; unlike Node's own, it does not go on with a pipe that somebody paused. */
-function saidBy(output: Readable, onSaid: (bytes: number) => void): ReadableStream<Uint8Array> {
+/**
+ * As it is read; unlike Node's own, it does not go on with a pipe that somebody paused.
+ * @param input whose failure ends it: from Node 24 on, a write to it may have succeeded by then
+ */
+function saidBy(output: Readable, input: Writable, onSaid: (bytes: number) => void): ReadableStream<Uint8Array> {
   let leave = () => {}
   return new ReadableStream<Uint8Array>({
     start(controller) {
@@ -72,11 +75,17 @@ function saidBy(output: Readable, onSaid: (bytes: number) => void): ReadableStre
       const forgetEnd = finished(output, { writable: false }, (error) =>
         error ? controller.error(error) : controller.close(),
       )
+      const onDeaf = (error: Error) => {
+        leave()
+        controller.error(error)
+      }
       leave = () => {
         output.off('data', take)
+        input.off('error', onDeaf)
         forgetEnd()
       }
       output.on('data', take)
+      input.once('error', onDeaf)
     },
     cancel() {
       // what was read ahead, and an end, may still come
