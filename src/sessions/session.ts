@@ -3,9 +3,9 @@ import type { SessionCommand } from '../../schemas/commands.js'
 import type { AnsweredBy, PermissionRequest, ResolvePermissionRequest } from '../../schemas/permissions.js'
 import { GatewayError, invalidField, toError } from '../errors.js'
 import type { KeptKey } from '../idempotency/store.js'
+import { caught } from '../lib/caught.js'
 import { LazyMap } from '../lib/lazy-map.js'
 import { Patience } from '../lib/patience.js'
-import { tried } from '../lib/tried.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import type { Principal } from '../principal.js'
 import { INTERRUPTED } from './asks/deferred-executions.js'
@@ -348,7 +348,10 @@ export class Session extends SessionState {
     this.goingLook?.cancel()
     if (!this.ended) this.become({ is: 'ended', as: 'closed' })
     // whatever it would do at its end it must not do any more; one that cannot be held up is ended all the same
-    tried(() => link?.runner.pause?.())
+    caught(
+      () => link?.runner.pause?.(),
+      () => {},
+    )
     await link?.close(world, this.id)
   }
 }

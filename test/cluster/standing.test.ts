@@ -276,16 +276,22 @@ t.test('lost: engines are ended, nothing is told or written, and what was refuse
   t.ok(Date.now() - from < 10_000, 'nobody is waited for')
 })
 
-t.test('lost: an engine that cannot be held up is ended like the others', async (t) => {
+t.test('lost: an engine that cannot be held up is ended like the others, also one that says so later', async (t) => {
   const { node, open } = await build(t)
-  const { client, runner } = await open()
-  runner.pause = () => {
+  const first = await open()
+  const second = await open()
+  first.runner.pause = () => {
+    throw new Error('not now')
+  }
+  second.runner.pause = async () => {
     throw new Error('not now')
   }
   node.freeze()
   node.lose()
-  t.same(await client.untilClosed(), MOVED)
-  await until(() => runner.closed, 'its end')
+  for (const { client, runner } of [first, second]) {
+    t.same(await client.untilClosed(), MOVED)
+    await until(() => runner.closed, 'its end')
+  }
 })
 
 t.test('lost out of the blue: what was asked for is refused', async (t) => {

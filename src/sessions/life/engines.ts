@@ -1,6 +1,6 @@
 import type { Runner } from '../../engines/runner.js'
-import { toError } from '../../errors.js'
 import type { Executions } from '../../executions/executions.js'
+import { caught } from '../../lib/caught.js'
 import type { Logger } from '../../lib/logger.js'
 import type { SessionTable } from '../session-table.js'
 import type { Sleep } from './sleep.js'
@@ -42,13 +42,12 @@ export class Engines {
   }
 
   /** One that fails keeps no other from it. */
-  #each(what: (runner: Runner) => void): void {
+  #each(what: (runner: Runner) => unknown): void {
     const { table, logger } = this.#parts
     for (const { id, runner } of table.all())
-      try {
-        if (runner) what(runner)
-      } catch (error) {
-        logger.error({ sessionId: id, err: toError(error) }, 'an engine could not be held up, or let go on')
-      }
+      caught(
+        () => runner && what(runner),
+        (err) => logger.error({ sessionId: id, err }, 'an engine could not be held up, or let go on'),
+      )
   }
 }
