@@ -63,6 +63,8 @@ export class Attempts {
       // another delivery to it was told so while this one waited for its turn
       if (gone.has(target.key)) return 'unwanted'
       if (this.#away?.has(receiver)) return undefined
+      // before it says when it was signed: receivers take nothing that is minutes old
+      if (standstill?.stands) await standstill.passed(signal)
       const written = await this.#tried(id, () => write(clock.now()))
       if (!written) return await unwritten()
       if (standstill?.stands) await standstill.passed(signal)

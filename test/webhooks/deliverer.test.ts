@@ -278,6 +278,19 @@ t.test('what waited for its process to go on is not sent when that is closed ins
   t.equal((await outbox.list()).length, 1, 'the next one makes it')
 })
 
+t.test('what waited for its process to go on is signed when that does', async (t) => {
+  const clock = new VirtualClock()
+  const standstill = new Standstill(clock)
+  const { sink, send, idle } = await deliveryWorld(t, { clock, standstill, signingKeys: signingKeys('s', 'secret') })
+  standstill.stop()
+  send()
+  await new Promise(setImmediate)
+  await clock.advance(3_600_000)
+  standstill.goOn()
+  await idle()
+  t.equal(Number(sink.received[0]?.headers['webhook-timestamp']), Math.floor(clock.now() / 1000))
+})
+
 for (const next of ['told later', 'of a dead process'])
   t.test(`what comes after what waits is made after it, once: what is ${next}`, async (t) => {
     let isHeldUp = true
