@@ -50,11 +50,13 @@ export class Attempts {
    * @returns undefined when it was not made, as this process is ending; 'unwanted' when the target is gone, or it is withdrawn
    */
   async make(delivery: Delivery, isWithdrawn: () => boolean): Promise<Tried | 'unwanted' | undefined> {
-    const { clock, gone, slots, standstill, signal } = this.#options
+    const { clock, gone, slots, signal } = this.#options
     const { id, target } = delivery
     const unwritten = () => timed(clock, () => ({ error: 'unwritten' }))
     const namedBy = target.name === undefined ? 'caller' : 'operator'
     const receiver = target.slot ?? (URL.canParse(target.url) ? new URL(target.url).origin : target.url)
+    await this.#goesOn()
+    if (signal.aborted) return undefined
     // what has to be read for it is read before it takes a connection from others
     const write = await this.#tried(id, () => target.write?.(delivery) ?? signedJson(delivery, target))
     if (!write) return unwritten()
@@ -64,10 +66,9 @@ export class Attempts {
       if (gone.has(target.key)) return 'unwanted'
       if (this.#away?.has(receiver)) return undefined
       // before it says when it was signed: receivers take nothing that is minutes old
-      if (standstill?.stands) await standstill.passed(signal)
+      await this.#goesOn()
       const written = await this.#tried(id, () => write(clock.now()))
       if (!written) return await unwritten()
-      if (standstill?.stands) await standstill.passed(signal)
       // meanwhile it may have been called off
       if (signal.aborted) return undefined
       if (isWithdrawn()) return 'unwanted'
@@ -79,6 +80,11 @@ export class Attempts {
     } finally {
       slots.give(receiver, namedBy)
     }
+  }
+
+  async #goesOn(): Promise<void> {
+    const { standstill, signal } = this.#options
+    if (standstill?.stands) await standstill.passed(signal)
   }
 
   /** @returns undefined when it failed, which is logged */

@@ -278,17 +278,25 @@ t.test('what waited for its process to go on is not sent when that is closed ins
   t.equal((await outbox.list()).length, 1, 'the next one makes it')
 })
 
-t.test('what waited for its process to go on is signed when that does', async (t) => {
+t.test('what waits for its process to go on is read for and signed when that does', async (t) => {
   const clock = new VirtualClock()
   const standstill = new Standstill(clock)
-  const { sink, send, idle } = await deliveryWorld(t, { clock, standstill, signingKeys: signingKeys('s', 'secret') })
+  const asked: unknown[] = []
+  const write = async () => {
+    asked.push(standstill.stands)
+    return (now: number) => {
+      asked.push(now)
+      return { body: Buffer.from('{}'), headers: {} }
+    }
+  }
+  const { send, idle } = await deliveryWorld(t, { clock, standstill, write })
   standstill.stop()
   send()
   await new Promise(setImmediate)
   await clock.advance(3_600_000)
   standstill.goOn()
   await idle()
-  t.equal(Number(sink.received[0]?.headers['webhook-timestamp']), Math.floor(clock.now() / 1000))
+  t.same(asked, [false, clock.now()])
 })
 
 for (const next of ['told later', 'of a dead process'])
