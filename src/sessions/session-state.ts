@@ -19,7 +19,7 @@ import { filesWith } from './kept/delivered.js'
 import type { JournaledState, MidTurn, QueuedMessage } from './kept/journal.js'
 import type { JournalOwner } from './kept/journal-owner.js'
 import { JournalWriter } from './kept/journal-writer.js'
-import { withCommand } from './kept/news.js'
+import { type Choice, withCommand } from './kept/news.js'
 import { takeUp } from './kept/record.js'
 import { type Life, NEXT } from './life/life.js'
 import type { RunnerLink } from './life/runner-link.js'
@@ -276,6 +276,9 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
 
   /** `Session` sees to it. */
   onBacklog(_bytes: number): void {}
+
+  /** Its engine has told to have that. `Session` sees to it. */
+  onHas(_choice: Choice): void {}
 
   onPatientRequest(): void {
     this.world.sleep.consider(this)

@@ -22,7 +22,7 @@ import type { AttachPosition } from './clients/clients.js'
 import { CommandDesk } from './clients/command-desk.js'
 import { chosenWith } from './kept/choice.js'
 import type { JournaledWhole, MidTurn, QueuedMessage, RemovalDecision } from './kept/journal.js'
-import { type Asked, isForEngine, type News, newsOf } from './kept/news.js'
+import { type Asked, type Choice, isForEngine, type News, newsOf } from './kept/news.js'
 import { EngineDesk } from './life/engine-desk.js'
 import { LeaveDesk } from './life/leave-desk.js'
 import { TurnDesk } from './life/turn-desk.js'
@@ -338,6 +338,10 @@ export class Session extends SessionState {
 
   override onBacklog(bytes: number): void {
     this.turnDesk.onBacklog(bytes)
+  }
+
+  override onHas(choice: Choice): void {
+    this.#commands.onHas(choice)
   }
 
   /** Another node has the session: its engine is ended, and nothing more is told or written of it. Resolves when the engine is gone. */

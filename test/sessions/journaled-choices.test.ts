@@ -32,8 +32,11 @@ for (const isTaken of [true, false])
     t.equal(nextEngine.last.context.config.model, isTaken ? 'other' : 'first')
   })
 
-/** A session whose engine has not taken a mode in the time for which it is waited for. */
-async function lateMode(t: Test) {
+/**
+ * A session whose engine has not taken a mode in the time for which it is waited for.
+ * @param refusal of an engine that waits itself for its agent, and not for ever
+ */
+async function lateMode(t: Test, refusal?: string) {
   const world = await buildJournaled(t, { script: echo })
   const { registry, engine, clock } = world
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first', permissionMode: 'bypassPermissions' })
@@ -42,16 +45,18 @@ async function lateMode(t: Test) {
   const runner = engine.last
   let goOn: (() => void) | undefined
   runner.setPermissionMode = async (mode) => {
-    await new Promise<void>((resolve) => {
+    const taken = new Promise<void>((resolve) => {
       goOn = resolve
-    })
-    runner.host.emit({ type: 'permission_mode_changed', mode })
+    }).then(() => runner.host.emit({ type: 'permission_mode_changed', mode }))
+    if (refusal !== undefined) throw new Error(refusal)
+    await taken
   }
   const command = { type: 'set_permission_mode', mode: 'default' } as const
-  const refused = t.rejects(registry.send(id, command), { code: 'SG_ERR_ENGINE_REFUSED', message: /in time/ })
+  const refused = { code: 'SG_ERR_ENGINE_REFUSED', message: refusal ?? /in time/ }
+  const asked = t.rejects(registry.send(id, command), refused)
   await until(() => goOn !== undefined)
   await clock.advance(30_000)
-  await refused
+  await asked
   /** Has the engine take it after all. */
   const take = async () => {
     goOn?.()
@@ -71,9 +76,26 @@ async function lateMode(t: Test) {
 t.test(
   'a mode that its engine has only after nobody waits for that any more is that of the next engine, too',
   async (t) => {
-    const { take, nextConfig } = await lateMode(t)
+    for (const refusal of [undefined, 'The agent does not answer.']) {
+      const { take, nextConfig } = await lateMode(t, refusal)
+      await take()
+      t.equal((await nextConfig()).permissionMode, 'default', refusal ?? 'silent')
+    }
+  },
+)
+
+t.test(
+  'a mode that was refused is not chosen by an engine that goes to another one, or to that after another was chosen',
+  async (t) => {
+    const other = await lateMode(t, 'The agent does not answer.')
+    other.runner.host.emit({ type: 'permission_mode_changed', mode: 'dontAsk' })
+    t.equal((await other.nextConfig()).permissionMode, 'bypassPermissions')
+
+    const { id, registry, runner, take, nextConfig } = await lateMode(t, 'The agent does not answer.')
+    runner.setPermissionMode = async () => {}
+    await registry.send(id, { type: 'set_permission_mode', mode: 'dontAsk' })
     await take()
-    t.equal((await nextConfig()).permissionMode, 'default')
+    t.equal((await nextConfig()).permissionMode, 'dontAsk')
   },
 )
 

@@ -2,6 +2,7 @@ import type { SessionCommand, SessionCommandOf } from '../../../schemas/commands
 import type { PermissionMode, ResolvePermissionRequest } from '../../../schemas/permissions.js'
 import type { Runner } from '../../engines/runner.js'
 import { GatewayError, invalidField, isOf, toError } from '../../errors.js'
+import { LazyMap } from '../../lib/lazy-map.js'
 import type { Patience } from '../../lib/patience.js'
 import { within } from '../../lib/within.js'
 import { answeredBy, type Principal } from '../../principal.js'
@@ -52,7 +53,9 @@ export class CommandDesk {
   /** The mode or model change in progress: messages that come after it wait for it. */
   #change: Promise<void> | undefined
   /** The last of each kind: what was asked for later is not undone by an engine that is late. */
-  readonly #last = new Map<string, Choice>()
+  readonly #last = new LazyMap<keyof Choice, Choice>()
+  /** Of each kind the last that was refused: an engine that did not answer in time may have it yet, and says so then. */
+  readonly #refused = new LazyMap<keyof Choice, { choice: Choice; onHas(): void }>()
 
   constructor(session: Commanded, world: SessionWorld) {
     this.#session = session
@@ -224,7 +227,7 @@ export class CommandDesk {
   async #choose(choice: Choice, change: () => Promise<void> | undefined, bearing: AnswerBearing): Promise<void> {
     const session = this.#session
     const { chosen: before, runner } = session
-    const [kind] = Object.keys(choice) as [string]
+    const [kind] = Object.keys(choice) as [keyof Choice]
     this.#last.set(kind, choice)
     await session.accept({ type: 'choice', choice, ...named(bearing) }, undefined, bearing.patience)
     let asking: Promise<void> | undefined
@@ -238,7 +241,7 @@ export class CommandDesk {
       session.forgetCommand(bearing.commandId)
       session.touch()
       const isStill = () => choice === this.#last.get(kind) && session.runner === runner
-      // one that did not answer in time may have it yet
+      this.#refused.set(kind, { choice, onHas: () => isStill() && this.#take(choice, bearing) })
       asking?.then(
         () => isStill() && this.#onTaken(choice, bearing),
         () => {},
@@ -250,13 +253,26 @@ export class CommandDesk {
     await session.durable(bearing.patience).catch(() => {})
   }
 
-  #onTaken(choice: Choice, { commandId }: AnswerBearing): void {
+  /** An agent that answers too late has it told: the engine has given up on its answer by then. */
+  onHas(has: Choice): void {
+    const [kind] = Object.keys(has) as [keyof Choice]
+    const refused = this.#refused.get(kind)
+    if (refused?.choice[kind] !== has[kind]) return
+    this.#refused.delete(kind)
+    refused?.onHas()
+  }
+
+  #onTaken(choice: Choice, bearing: AnswerBearing): void {
+    this.#take(choice, bearing)
+    this.#session.leaveDesk.keepSnapshot()
+  }
+
+  /** A snapshot that was taken meanwhile may have been taken before, and one in the middle of what the engine tells still is. */
+  #take(choice: Choice, { commandId }: AnswerBearing): void {
     const session = this.#session
-    // a snapshot that was taken meanwhile may have been taken before
     session.chosen = chosenWith(session.chosen, choice)
     session.rememberCommand(commandId)
     session.touch()
-    session.leaveDesk.keepSnapshot()
   }
 
   #runner(): Runner {

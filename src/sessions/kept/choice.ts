@@ -1,4 +1,4 @@
-import type { Runner } from '../../engines/runner.js'
+import type { Runner, RunnerEvent } from '../../engines/runner.js'
 import { toError } from '../../errors.js'
 import type { Logger } from '../../lib/logger.js'
 import type { Choice } from './news.js'
@@ -36,6 +36,12 @@ function putBack<T extends Choice>(choice: Choice, into: T | undefined, from: T 
   const others = Object.entries(into ?? {}).filter((member) => !isNamed(member))
   const made = [...others, ...Object.entries(from ?? {}).filter(isNamed)]
   return made.length > 0 ? (Object.fromEntries(made) as T) : undefined
+}
+
+/** What an engine tells to have from now on, as it would be chosen. */
+export function choiceIn(event: RunnerEvent): Choice | undefined {
+  if (event.type === 'permission_mode_changed') return { permissionMode: event.mode }
+  return event.type === 'model_changed' ? { model: event.model ?? null } : undefined
 }
 
 /** As it is with a snapshot that has all of it. */

@@ -13,7 +13,7 @@ import { type ErrorCode, GatewayError, toError } from '../../errors.js'
 import { caught } from '../../lib/caught.js'
 import { INTERRUPTED } from '../asks/deferred-executions.js'
 import { reshaped, saidBy, wrongIn } from '../engine-events.js'
-import { takeUpChoice } from '../kept/choice.js'
+import { choiceIn, takeUpChoice } from '../kept/choice.js'
 import { withDelivered } from '../kept/delivered.js'
 import { applyRunnerEvent, textOf } from '../session-facts.js'
 import type { SessionState } from '../session-state.js'
@@ -196,6 +196,8 @@ export class EngineDesk implements RunnerOwner {
       // what a call has used is known after a crash, too
       if (event.type === 'assistant_message' && facts.turnUsage) session.touch()
       if (event.type === 'file_delivered') this.#keepDelivered(event.path)
+      const has = choiceIn(event)
+      if (has) session.onHas(has)
     } catch (error) {
       const message = `The engine emitted an event that cannot be taken: ${toError(error).message}`
       session.fail(message, 'SG_ERR_ENGINE_FAILED')
