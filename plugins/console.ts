@@ -1,9 +1,10 @@
-import rateLimit from '@fastify/rate-limit'
+import rateLimit, { normalizeIP } from '@fastify/rate-limit'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { FastifyRequest } from 'fastify'
 import { ConsoleMe, ConsoleStatus, SignInInfo, SignInParams, SignInRequest, SignOutQuery } from '../schemas/console.js'
 import { NoQuery } from '../schemas/sessions.js'
+import { hashOfSecret } from '../src/console/secrets.js'
 import type { SignIns } from '../src/console/sign-ins.js'
 import { statusOf } from '../src/console/status.js'
 import { GatewayError } from '../src/errors.js'
@@ -16,7 +17,7 @@ import { ownOrigins } from './origins.js'
 import { ownPlace } from './own-place.js'
 import { findSignIn, foreignOrigin, signInCookie, withToken } from './sign-in-cookie.js'
 
-/** Tokens that are tried from one address, a minute. */
+/** Sign-ins with one token, a minute, and from one address with tokens that let nobody in. */
 const MAX_PER_MINUTE = 30
 
 interface ConsoleParts {
@@ -95,10 +96,30 @@ const signInRoutes: FastifyPluginAsyncTypebox<ConsoleParts & { signIns: SignIns 
     isSecure: (request.headers.origin ?? `${request.protocol}:`).startsWith('https:') || publicUrl.startsWith('https:'),
   })
 
+  const enter = async (request: FastifyRequest, token: string): Promise<Principal> => {
+    // a page elsewhere is not to sign anybody in, as itself
+    if (request.headers.origin !== undefined && !isOwnOrigin(request)) throw foreignOrigin()
+    // what cannot stand in the header stands for nobody
+    if (!/^[!-~]+$/.test(token)) throw new GatewayError('SG_ERR_UNAUTHENTICATED')
+    return identify(withToken(request, token))
+  }
+
   await scope.register(async (limited: typeof scope) => {
+    const entering = new WeakMap<FastifyRequest, Promise<Principal>>()
     await limited.register(rateLimit, {
       max: MAX_PER_MINUTE,
       timeWindow: 60_000,
+      hook: 'preHandler',
+      // behind a proxy all have one address: who guesses there keeps nobody out who has a token
+      keyGenerator: (request) => {
+        const { token } = request.body as SignInRequest
+        const principal = enter(request, token)
+        entering.set(request, principal)
+        return principal.then(
+          () => hashOfSecret(token),
+          () => normalizeIP(request.ip),
+        )
+      },
       errorResponseBuilder: (_request, { ttl }) =>
         new GatewayError('SG_ERR_TOO_MANY', { retryAfterS: Math.ceil(ttl / 1000) }),
     })
@@ -107,11 +128,7 @@ const signInRoutes: FastifyPluginAsyncTypebox<ConsoleParts & { signIns: SignIns 
       { config: { isPublic: true }, schema: { body: SignInRequest, response: { 201: SignInInfo } } },
       async (request, reply) => {
         const { token, path } = request.body
-        // a page elsewhere is not to sign anybody in, as itself
-        if (request.headers.origin !== undefined && !isOwnOrigin(request)) throw foreignOrigin()
-        // what cannot stand in the header stands for nobody
-        if (!/^[!-~]+$/.test(token)) throw new GatewayError('SG_ERR_UNAUTHENTICATED')
-        const principal = await identify(withToken(request, token))
+        const principal = await entering.get(request)!
         const before = findSignIn(request, signIns)
         const { secret, signIn, maxAgeMs } = await signIns.create(token, principal, request.headers['user-agent'])
         // whose cookie this one takes the place of: a page that is open beside this one would show one caller and ask as another.

@@ -9,6 +9,7 @@ import { VirtualClock } from '../fixtures/virtual-clock.js'
 const HOUR = 3_600_000
 const UNAUTHENTICATED = { status: 401, json: { code: 'SG_ERR_UNAUTHENTICATED' } }
 const FOREIGN = { status: 403, json: { code: 'SG_ERR_ORIGIN_REFUSED' } }
+const TOO_MANY = { status: 429, json: { code: 'SG_ERR_TOO_MANY' } }
 const NOT_FOUND = { status: 404, json: { code: 'SG_ERR_NOT_FOUND' } }
 
 t.test('a token is exchanged once for a cookie that no script reads, and is whoever the token is', async (t) => {
@@ -50,9 +51,19 @@ t.test('no wrong token signs anybody in, and there is an end to trying', async (
   })
   t.match(await post({ token: 'token-of-ann' }, { 'content-type': 'text/plain' }), { status: 415 })
   t.match(await post({ token: 'token-of-ann' }, { origin: 'https://evil.example' }), FOREIGN)
-  for (let tries = 0; tries < 30; tries++) await signIn('token-of-nobody')
-  t.match((await signIn('token-of-ann')).answer, { status: 429, json: { code: 'SG_ERR_TOO_MANY' } })
+  for (let tries = 0; tries < 30; tries++) await signIn(`token-of-nobody-${tries}`)
+  t.match((await signIn('token-of-nobody')).answer, TOO_MANY)
   t.notMatch(JSON.stringify(lines), /token-of/)
+})
+
+t.test('whoever guesses at tokens keeps nobody out who has one, from the same address', async (t) => {
+  const { signIn } = await buildConsole(t)
+  const guess = async (n: number) => (await signIn(`token-of-nobody-${n}`)).answer
+  for (let tries = 0; tries < 30; tries++) t.match(await guess(tries), UNAUTHENTICATED)
+  t.match(await guess(30), TOO_MANY, 'guesses are counted together')
+  for (let tries = 0; tries < 30; tries++) t.match((await signIn('token-of-ann')).answer, { status: 201 })
+  t.match((await signIn('token-of-ann')).answer, TOO_MANY, 'and sign-ins with one token are, too')
+  t.match((await signIn('token-of-ben')).answer, { status: 201 })
 })
 
 t.test('behind a proxy that does not pass the Host on, it is said what to do', async (t) => {
