@@ -117,7 +117,8 @@ const signInRoutes: FastifyPluginAsyncTypebox<ConsoleParts & { signIns: SignIns 
         entering.set(request, principal)
         return principal.then(
           () => hashOfSecret(token),
-          () => normalizeIP(request.ip),
+          // a Unix socket has no addresses
+          () => normalizeIP(request.ip ?? ''),
         )
       },
       errorResponseBuilder: (_request, { ttl }) =>

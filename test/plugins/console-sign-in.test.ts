@@ -1,3 +1,8 @@
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer, request as httpRequest } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import t from 'tap'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
@@ -74,6 +79,29 @@ t.test('behind a proxy that does not pass the Host on, it is said what to do', a
   t.match(answer, { ...FOREIGN, json: { ...FOREIGN.json, detail: helped } })
   const told = await buildConsole(t, { notifications: { publicUrl: known } })
   t.match((await told.signIn('token-of-ann', { origin: known })).answer, { status: 201 })
+})
+
+t.test('over a Unix socket, where nobody has an address, people sign in, too', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'sign-in-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  const { worker } = await buildConsole(t)
+  const socketPath = join(folder, 'socket')
+  const listener = createServer((request, response) => worker.server.emit('request', request, response)).listen(
+    socketPath,
+  )
+  t.teardown(() => listener.close())
+  await once(listener, 'listening')
+  const signIn = async (token: string) => {
+    const headers = { host: 'gateway.example', 'content-type': 'application/json' }
+    const request = httpRequest({ socketPath, method: 'POST', path: '/v1/console/sessions', headers })
+    request.end(JSON.stringify({ token }))
+    const [answer] = await once(request, 'response')
+    answer.resume()
+    return answer.statusCode
+  }
+  t.equal(await signIn('token-of-ann'), 201)
+  for (let tries = 0; tries < 30; tries++) t.equal(await signIn('token-of-nobody'), 401)
+  t.equal(await signIn('token-of-nobody'), 429)
 })
 
 t.test('neither the cookie nor the storage holds the token', async (t) => {
