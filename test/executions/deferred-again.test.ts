@@ -3,6 +3,7 @@ import { SOME_CWD, until } from '../fixtures/build.js'
 import { buildJournaled } from '../fixtures/journaled.js'
 import { native, ok } from '../fixtures/parked.js'
 import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
+import { turns } from '../fixtures/turns.js'
 
 /** A session whose second engine, which goes on with its turn, is in its start. */
 async function inSecondStart(t: Test) {
@@ -58,7 +59,7 @@ t.test('and is dispatched then when the storage had not taken it by the time the
   journal.hold()
   const refused = t.rejects(host.deferExecution({ executionId: 'e2', toolName: 'x' }))
   const going = next()
-  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+  await turns()
   journal.broken = true
   journal.release()
   await refused

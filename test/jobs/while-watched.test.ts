@@ -6,6 +6,7 @@ import { type BuildOptions, buildGateway, SOME_CWD, until } from '../fixtures/bu
 import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled } from '../fixtures/journaled.js'
 import { native, ok, SlowStore } from '../fixtures/parked.js'
+import { turns } from '../fixtures/turns.js'
 
 const parkDelayMs = 2_000
 
@@ -132,7 +133,7 @@ t.test('queued jobs wait while the gateway runs as many sessions as it may, and 
   const submit = () => queue.submit({ session: { cwd: SOME_CWD, prompt: 'go' } })
   const jobs = [await submit(), await submit(), await submit()]
   const statuses = async () => Promise.all(jobs.map(async ({ id }) => (await queue.get(id))?.status))
-  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+  await turns()
   t.same(await statuses(), ['queued', 'queued', 'queued'])
   await registry.close(client.id)
   for (let n = 0; n < jobs.length; n++) {

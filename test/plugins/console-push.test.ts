@@ -3,6 +3,7 @@ import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { until } from '../fixtures/build.js'
 import { buildConsole } from '../fixtures/console.js'
 import { PushService } from '../fixtures/push-service.js'
+import { turns } from '../fixtures/turns.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 const HOUR = 3_600_000
@@ -165,7 +166,7 @@ t.test(
     t.equal(await subscribed(), 1)
     await next.signIn('a-token')
     t.match(await next.as(phone.cookie)('GET', '/sessions'), { status: 401 })
-    for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate)
+    await turns(50)
     t.equal(await subscribed(), 0)
   },
 )

@@ -6,6 +6,7 @@ import type { NotificationsFrame, SessionNotification } from '../../schemas/noti
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { type BuildOptions, buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { refusedUpgrade } from '../fixtures/client.js'
+import { turns } from '../fixtures/turns.js'
 
 const PROFILES = ['a', 'b'].map((name) => ({ name, engine: 'provider' as const, provider: { id: 'scripted' } }))
 
@@ -279,7 +280,7 @@ t.test('a client that does not read costs nothing but its place', async (t) => {
   await until(async () => (await call('GET', '/inbox/count')).json.permissions === 200)
   const unread = () => Math.max(...[...connections].map(({ writableLength }) => writableLength))
   await until(() => unread() > 0, 'a full socket')
-  for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate)
+  await turns(100)
   t.ok(unread() < 1_000_000, `${unread()} bytes of 40 million wait to be written`)
   socket.resume()
   await until(() => previews.length === 200, 'all of them in the end')

@@ -4,6 +4,7 @@ import WebSocket from 'ws'
 import type { QueueFrame } from '../../schemas/jobs.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { refusedUpgrade } from '../fixtures/client.js'
+import { turns } from '../fixtures/turns.js'
 
 const job = (profile?: string) => ({ session: { cwd: SOME_CWD, prompt: 'x', ...(profile && { profile }) } })
 const PROFILES = ['one', 'two'].map((name) => ({ name, engine: 'provider' as const, provider: { id: 'x' } }))
@@ -69,7 +70,7 @@ t.test('everybody hears of what they may see, and of nothing else', async (t) =>
   await until(
     () => events(all.frames).length === 6 && events(one.frames).length === 3 && events(two.frames).length === 3,
   )
-  for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate)
+  await turns(50)
   t.ok(events(one.frames).every((line) => line.startsWith('one ')))
   t.ok(events(two.frames).every((line) => line.startsWith('two ')))
   const counts = one.frames.flatMap((frame) => (frame.type === 'queue_stats' ? [frame.stats] : []))
@@ -108,7 +109,7 @@ t.test('whoever may see other jobs by now is sent to list them again', async (t)
   await until(() => client.frames.length === 1)
   claims = { allowedProfiles: ['two', 'one'] }
   await clock.advance(25_000)
-  for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate)
+  await turns(50)
   t.equal(client.closed, undefined)
   claims = { allowedProfiles: ['one'] }
   await clock.advance(25_000)

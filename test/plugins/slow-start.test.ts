@@ -5,6 +5,7 @@ import { createWorkerServer } from '../../src/server.js'
 import { until } from '../fixtures/build.js'
 import { testStorage } from '../fixtures/journaled.js'
 import { ScriptedEngine } from '../fixtures/scripted-engine.js'
+import { turns } from '../fixtures/turns.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 /** A gateway whose disk does not answer before it is told to. */
@@ -101,7 +102,7 @@ t.test('a shutdown does not wait for a start that hangs, and the start takes not
   await until(asked)
   await Promise.all([t.rejects(listening, { code: 'SG_ERR_SHUTTING_DOWN' }), worker.close()])
   answer()
-  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+  await turns()
   t.notOk(read)
 })
 

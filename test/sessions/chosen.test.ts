@@ -4,6 +4,7 @@ import { UNLIMITED } from '../../src/principal.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
 import type { Script } from '../fixtures/scripted-engine.js'
+import { turns } from '../fixtures/turns.js'
 
 /** A session that has had a turn, so that there is a snapshot to go on from; its later turns last. */
 async function build(t: Test, script: Script = {}) {
@@ -132,7 +133,7 @@ for (const isBuilt of [true, false])
       ]
       const outcomes = Promise.allSettled(changes)
       // more than enough for both to be refused
-      for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+      await turns()
       go()
       if (isBuilt) {
         t.match(await outcomes, [{ status: 'fulfilled' }, { status: 'fulfilled' }])

@@ -4,6 +4,7 @@ import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { testStorage } from '../fixtures/journaled.js'
 import { native, ok } from '../fixtures/parked.js'
 import type { Script, ScriptedRunner } from '../fixtures/scripted-engine.js'
+import { turns } from '../fixtures/turns.js'
 
 /** A session that goes on with a turn that was parked, and whose engine takes an interrupt and does not end its turn. */
 async function goingOn(t: Test, isJournaled: boolean, interrupt: Script['interrupt'] = () => {}) {
@@ -29,7 +30,7 @@ async function goingOn(t: Test, isJournaled: boolean, interrupt: Script['interru
     }
     const next = await buildGateway(t, { ...kept, script })
     await until(() => next.engine.runners[0]?.settled.length === 1, 'the turn to go on')
-    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+    await turns()
     return { status: next.registry.here(id)?.status, interrupted }
   }
   return { ...world, id, again }

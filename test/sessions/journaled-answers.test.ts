@@ -7,10 +7,7 @@ import { SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
 import { ok } from '../fixtures/parked.js'
-
-const turns = async (count = 20) => {
-  for (let turn = 0; turn < count; turn++) await new Promise(setImmediate)
-}
+import { turns } from '../fixtures/turns.js'
 
 /** A session that was asked for permission to use some tools, and what became of each. */
 async function asked(t: Test, toolUseIds: string[]) {

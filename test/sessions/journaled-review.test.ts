@@ -6,6 +6,7 @@ import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
 import { ok } from '../fixtures/parked.js'
 import type { Script } from '../fixtures/scripted-engine.js'
+import { turns } from '../fixtures/turns.js'
 
 const idleReleaseMs = 60_000
 const echo = (): Script => ({
@@ -14,10 +15,6 @@ const echo = (): Script => ({
     runner.complete()
   },
 })
-const turns = async (count = 20) => {
-  for (let turn = 0; turn < count; turn++) await new Promise(setImmediate)
-}
-
 /** A second process whose engines do not start, with a message that waits from the first one. */
 async function waiting(t: Test) {
   const world = await buildJournaled(t)

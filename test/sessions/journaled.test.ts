@@ -5,6 +5,7 @@ import { SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled, echo, eventsOf } from '../fixtures/journaled.js'
 import { ok } from '../fixtures/parked.js'
+import { turns } from '../fixtures/turns.js'
 
 t.test('a session answers a new process as it answered the one before', async (t) => {
   const { registry, again, eventsOf: before } = await buildJournaled(t, { script: echo })
@@ -61,7 +62,7 @@ t.test('nobody is shown, or told of, what a crash could take back', async (t) =>
   const seen = sink.events.length
   journal.hold()
   engine.last.say('not yet')
-  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+  await turns()
   t.equal(sink.events.length, seen)
   t.same(told, [])
   t.equal(session.info().lastSeq, sink.events.at(-1)?.seq)
@@ -86,7 +87,7 @@ t.test('a permission request is shown with the write that keeps it, before obser
   })
   journal.hold()
   void engine.last.host.requestPermission({ toolName: 'fs_write', toolUseId: 'tool-1', input: {} })
-  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+  await turns()
   t.equal(sink.events.length, seen, 'nothing before it is durable')
   journal.release()
   await until(() => sentByThen !== undefined)
@@ -101,7 +102,7 @@ t.test('a command is confirmed, and its turn begun, once the message is durable'
   const sent = registry.send(id, { type: 'user_message', text: 'hello' }).then(() => {
     confirmed = true
   })
-  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+  await turns()
   t.notOk(confirmed)
   t.equal(engine.last.sent.length, 0)
   journal.release()
@@ -328,7 +329,7 @@ t.test(
     attachment.resume()
     await until(() => sink.events.length > 0)
     const taken = sink.events.length
-    for (let turns = 0; turns < 10; turns++) await new Promise(setImmediate)
+    await turns(10)
     t.equal(sink.events.length, taken)
     t.equal(reads, 2)
     sink.slow = false

@@ -6,6 +6,7 @@ import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildParked, native, ok, SlowStore } from '../fixtures/parked.js'
 import type { Script } from '../fixtures/scripted-engine.js'
+import { turns } from '../fixtures/turns.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 t.test('what a client changes while the engine waits does not keep the session from being parked', async (t) => {
@@ -30,7 +31,7 @@ t.test(
     const changed = registry.send(id, { type: 'set_model', model: 'other' })
     await engine.last.defer('e1')
     // more than enough for it to be parked
-    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+    await turns()
     refuse(new Error('not this one'))
     await t.rejects(refused, { code: 'SG_ERR_ENGINE_REFUSED' })
     await changed

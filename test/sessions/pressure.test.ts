@@ -4,11 +4,9 @@ import { type BuildOptions, buildGateway, SOME_CWD, until } from '../fixtures/bu
 import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
 import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
+import { turns } from '../fixtures/turns.js'
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
-const settle = async () => {
-  for (let turns = 0; turns < 20; turns++) await turn()
-}
 /** How long readers, and a storage, are waited for. */
 const READERS_MS = 10_000
 const STORAGE_MS = 8_000
@@ -66,7 +64,7 @@ t.test('an engine waits for its only reader, which is slow and is not cut', asyn
   const { sink, attachment } = await attach(true)
   const burst = new Burst(runner, 1_000)
   await until(() => runner.host.drained !== undefined, 'an engine that is asked to wait')
-  await settle()
+  await turns()
   t.ok(burst.said > 50 && burst.said < 100, `${burst.said} are said`)
   await until(() => {
     attachment.resume()
@@ -217,7 +215,7 @@ t.test('an engine waits for a journal that is behind, and is never a log ahead o
   journal.hold()
   const burst = new Burst(runner, 4_000, KB)
   await until(() => runner.host.drained !== undefined, 'an engine that is asked to wait')
-  await settle()
+  await turns()
   t.ok(burst.said > 900 && burst.said < 1_100, `${burst.said} KB are said`)
   journal.release()
   await burst.done

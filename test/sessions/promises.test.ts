@@ -9,10 +9,7 @@ import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
 import { native, ok } from '../fixtures/parked.js'
 import { ScriptedEngine } from '../fixtures/scripted-engine.js'
-
-const turns = async (count = 20) => {
-  for (let turn = 0; turn < count; turn++) await new Promise(setImmediate)
-}
+import { turns } from '../fixtures/turns.js'
 
 const started = async (t: Parameters<typeof buildJournaled>[0], options: Parameters<typeof buildJournaled>[1] = {}) => {
   const world = await buildJournaled(t, options)

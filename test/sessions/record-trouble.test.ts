@@ -3,10 +3,7 @@ import { until } from '../fixtures/build.js'
 import { failingRecords } from '../fixtures/failing-disk.js'
 import { buildParked, ok } from '../fixtures/parked.js'
 import type { Script } from '../fixtures/scripted-engine.js'
-
-const turns = async () => {
-  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
-}
+import { turns } from '../fixtures/turns.js'
 
 t.test('what is taken back from a record is taken back also when the store refuses that once', async (t) => {
   const { disk, inner, store } = failingRecords()

@@ -5,10 +5,7 @@ import { SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
 import { type Script, ScriptedEngine, type ScriptedRunner } from '../fixtures/scripted-engine.js'
-
-const turns = async (count = 20) => {
-  for (let turn = 0; turn < count; turn++) await new Promise(setImmediate)
-}
+import { turns } from '../fixtures/turns.js'
 
 async function build(t: Parameters<typeof buildJournaled>[0], options: Parameters<typeof buildJournaled>[1] = {}) {
   const world = await buildJournaled(t, options)

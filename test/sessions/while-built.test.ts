@@ -5,6 +5,7 @@ import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { eventsOf, testStorage } from '../fixtures/journaled.js'
 import { native, ok } from '../fixtures/parked.js'
 import { type Script, ScriptedEngine } from '../fixtures/scripted-engine.js'
+import { turns } from '../fixtures/turns.js'
 
 type Step = 'is built' | 'starts'
 
@@ -63,9 +64,9 @@ async function stuckAt(t: Test, step: Step, isJournaled: boolean) {
     const is = asked.then((as) => {
       told = { as }
     })
-    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+    await turns()
     await clock.advance(5_000)
-    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+    await turns()
     if (told) return told.as
     is.catch(() => {})
     return 'nothing'
@@ -201,10 +202,10 @@ t.test('what waits for its turn behind the start of an engine does not wait for 
   journal.hold(1)
   const submitted = [gateway.executions.submit('e1', ok), gateway.executions.submit('e2', ok)]
   await until(() => deposited().length === 1)
-  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+  await turns()
   // behind the wake of the first, which waits for the second
   submitted.push(gateway.executions.submit('e3', ok))
-  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+  await turns()
   t.same(deposited(), ['e1'])
   journal.release()
   await until(() => isBuilding, 'an engine that is being built')

@@ -7,6 +7,7 @@ import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { type GatewayStorage, StorageError } from '../../src/storage/storage.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { testStorage } from '../fixtures/journaled.js'
+import { turns } from '../fixtures/turns.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 const watched = (storage: GatewayStorage) =>
@@ -49,9 +50,6 @@ t.test(
       tries++
       await storage.idempotency.release('k')
       await storage.journal.write({ id: 'one' })
-    }
-    const turns = async (count: number) => {
-      for (let turn = 0; turn < count; turn++) await new Promise(setImmediate)
     }
     void persistently(inTwoSteps, { logger: silentLogger, retryAfter })
     await clock.advance(100)

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { until } from '../fixtures/build.js'
 import { deliveryWorld } from '../fixtures/delivery-world.js'
+import { turns } from '../fixtures/turns.js'
 import { status } from '../fixtures/webhook-sink.js'
 
 t.test('a delivery is repeated with the same id and bytes, later every time, and then given up', async (t) => {
@@ -63,7 +64,7 @@ t.test('nor after more attempts than a delay can be doubled', async (t) => {
   send('lane', { failed: 2_000 })
   await until(() => deliverer.counts.failedAttempts === 1, 'an attempt')
   await clock.advance(999)
-  for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate)
+  await turns(50)
   t.equal(sink.received.length, 1)
   await clock.advance(1)
   await until(() => sink.received.length === 2, 'the next one')
@@ -153,7 +154,7 @@ t.test('an answer that never ends is not waited for beyond the attempt, nor read
   sink.answer = (_received, response) => void response.writeHead(200).write('slow')
   send()
   await until(() => sink.received.length === 2)
-  for (let turn = 0; turn < 200; turn++) await new Promise(setImmediate)
+  await turns(200)
   await clock.advance(15_000)
   await idle()
   t.match((await deliverer.deliveries('lane'))[0], { status: 200 }, 'delivered is delivered')
