@@ -14,7 +14,6 @@ import { aboutProfile, GatewayError, optionError, startError, unknownProfile } f
 import type { TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
-import { Listeners } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
 import { mayManage, type Principal, visible } from '../principal.js'
 import type { EgressPolicy } from '../webhooks/egress.js'
@@ -70,7 +69,6 @@ export interface ResolvedProfile {
   readonly generation: string
 }
 
-export type ProfileChange = { type: 'created' | 'updated' | 'deleted'; name: string }
 export type CredentialState = NonNullable<ProfileInfo['credentials']>
 
 /** Nothing is declared: sessions run on the default engine, as the operator. */
@@ -94,7 +92,6 @@ export class ProfileCatalog {
   readonly #snapshots: ConfigSnapshots
   /** By name and generation: a verdict says nothing about who comes after, nor about another one in the same directory. */
   readonly #credentials = new Map<string, CredentialState>()
-  readonly #listeners: Listeners<{ change: ProfileChange }>
 
   /** @throws SG_ERR_OPTION, one sentence for each thing that keeps the service from starting */
   constructor(options: ProfileCatalogOptions) {
@@ -110,7 +107,6 @@ export class ProfileCatalog {
     this.#env = env
     this.#servesTools = options.servesTools ?? false
     this.#notices = options.notices ?? logger
-    this.#listeners = new Listeners((err) => logger.error({ err }, 'a listener for profile changes failed'))
     this.#snapshots = new ConfigSnapshots(clock)
     const declare: DeclareOptions = { ...options, agents, allowedCwdRoots: options.allowedCwdRoots }
     this.#declared = new Map(
@@ -236,23 +232,17 @@ export class ProfileCatalog {
    * @param takenKey of the request: kept in the same write
    */
   async create(request: CreateProfileRequest, principal: Principal, takenKey?: TakenKey): Promise<ProfileInfo> {
-    const managed = this.authorize(principal, request.name)
-    const created = await managed.create(request, principal, takenKey)
-    this.#listeners.emit('change', { type: 'created', name: created.info.name })
-    return this.#shown(created)
+    return this.#shown(await this.authorize(principal, request.name).create(request, principal, takenKey))
   }
 
   /** Merges into a managed profile; `null` clears. @throws as `create`, SG_ERR_PROFILE_DECLARED (403), SG_ERR_PROFILE_NOT_FOUND (404) */
   async update(name: string, request: UpdateProfileRequest, principal: Principal): Promise<ProfileInfo> {
-    const updated = await this.authorizeChange(principal, name).update(name, request, principal)
-    this.#listeners.emit('change', { type: 'updated', name })
-    return this.#shown(updated)
+    return this.#shown(await this.authorizeChange(principal, name).update(name, request, principal))
   }
 
   /** Sessions that run go on; what is queued or parked fails when its turn comes. @throws as `update` */
   async remove(name: string, principal: Principal): Promise<void> {
     await this.authorizeChange(principal, name).remove(name)
-    this.#listeners.emit('change', { type: 'deleted', name })
   }
 
   /**
@@ -304,14 +294,6 @@ export class ProfileCatalog {
   /** Shows the verdict of a credential probe on a profile, until the next one or until it runs as someone else. */
   reportCredentials(profile: ResolvedProfile, state: CredentialState): void {
     this.#credentials.set(identityOf(profile), state)
-  }
-
-  /**
-   * Tells of changes after they were stored.
-   * @returns unsubscribe
-   */
-  onChange(listener: (change: ProfileChange) => unknown): () => void {
-    return this.#listeners.on('change', listener)
   }
 
   #shown(profile: ResolvedProfile): ProfileInfo {
