@@ -22,6 +22,8 @@ export const LEGAL_TRANSITIONS: Readonly<Record<JobStatus, readonly JobStatus[]>
   canceled: [],
 }
 
+export const JOB_STATUSES = Object.keys(LEGAL_TRANSITIONS) as JobStatus[]
+
 export const ACTIVE_STATUSES = ['queued', 'running', 'parked'] as const satisfies readonly JobStatus[]
 
 export const BEGUN_STATUSES = ['running', 'parked'] as const satisfies readonly JobStatus[]

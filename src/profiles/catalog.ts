@@ -8,6 +8,7 @@ import type {
   UpdateProfileRequest,
 } from '../../schemas/profiles.js'
 import { type AgentDeclaration, type AgentRow, agentTable, DEFAULT_AGENT } from '../engines/cli/agent-table.js'
+import type { CredentialVerdict } from '../engines/cli/credentials.js'
 import { cannotDistrust } from '../engines/cli/workspace/trust.js'
 import type { SessionRunnerConfig } from '../engines/runner.js'
 import { aboutProfile, GatewayError, optionError, startError, unknownProfile } from '../errors.js'
@@ -69,8 +70,6 @@ export interface ResolvedProfile {
   readonly generation: string
 }
 
-export type CredentialState = NonNullable<ProfileInfo['credentials']>
-
 /** Nothing is declared: sessions run on the default engine, as the operator. */
 const NO_PROFILE: ResolvedProfile = Object.freeze({
   info: Object.freeze({ name: '', engine: 'cli' as const }),
@@ -91,7 +90,7 @@ export class ProfileCatalog {
   readonly #grants: ProviderGrants
   readonly #snapshots: ConfigSnapshots
   /** By name and generation: a verdict says nothing about who comes after, nor about another one in the same directory. */
-  readonly #credentials = new Map<string, CredentialState>()
+  readonly #credentials = new Map<string, CredentialVerdict>()
 
   /** @throws SG_ERR_OPTION, one sentence for each thing that keeps the service from starting */
   constructor(options: ProfileCatalogOptions) {
@@ -292,7 +291,7 @@ export class ProfileCatalog {
   }
 
   /** Shows the verdict of a credential probe on a profile, until the next one or until it runs as someone else. */
-  reportCredentials(profile: ResolvedProfile, state: CredentialState): void {
+  reportCredentials(profile: ResolvedProfile, state: CredentialVerdict): void {
     this.#credentials.set(identityOf(profile), state)
   }
 

@@ -30,7 +30,7 @@ export type CredentialProbe = (
   env: Environment,
 ) => boolean | undefined | Promise<boolean | undefined>
 
-/** A profile whose credentials are to be checked, as its sessions would run. */
+/** A profile as its sessions run, whose credentials are checked or whose agent is asked for the sessions that it keeps. */
 export interface CredentialSubject {
   profile: ProfileInfo
   row: AgentRow

@@ -39,7 +39,6 @@ export {
   listSdkSessions,
   type SdkSession,
   type SdkSessionDeletion,
-  type SdkSessionSource,
   type SdkSessionsPage,
 } from './sdk-sessions.js'
 export { cannotDistrust } from './workspace/trust.js'

@@ -1,18 +1,10 @@
-import type { ProfileInfo } from '../../../schemas/profiles.js'
 import { GatewayError } from '../../errors.js'
 import { present } from '../../lib/present.js'
 import { askForSessions, askToDelete } from './acp/kept-sessions.js'
-import type { AgentRow } from './agent-table.js'
 import { filesWithSdk, type SdkSessionInfo } from './claude/sdk-worker.js'
 import { control } from './control.js'
+import type { CredentialSubject } from './credentials.js'
 import { placeOf } from './environment.js'
-
-/** A profile whose sessions are listed, as its sessions run. */
-export interface SdkSessionSource {
-  profile: ProfileInfo
-  row: AgentRow
-  env: Record<string, string>
-}
 
 export interface SdkSessionsPage {
   /** Sessions of this working directory; absent: of all. */
@@ -33,7 +25,7 @@ export interface SdkSession extends SdkSessionInfo {
  * @throws GatewayError when the agent's SDK is not installed
  */
 export async function listSdkSessions(
-  sources: readonly SdkSessionSource[],
+  sources: readonly CredentialSubject[],
   { dir, limit, offset }: SdkSessionsPage,
   claudeSdk: string,
 ): Promise<SdkSession[]> {
@@ -72,7 +64,7 @@ export interface SdkSessionDeletion {
  * @throws SG_ERR_SDK_SESSION_NOT_FOUND · SG_ERR_UNSUPPORTED · SG_ERR_ENGINE_REFUSED · SG_ERR_ENGINE_START
  */
 export async function deleteSdkSession(
-  source: SdkSessionSource,
+  source: CredentialSubject,
   deletion: SdkSessionDeletion,
   claudeSdk: string,
 ): Promise<void> {
@@ -85,8 +77,8 @@ export async function deleteSdkSession(
   await control(() => filesWithSdk(claudeSdk, source.env, 'deleteSession', [sessionId, place]))
 }
 
-function distinct(sources: readonly SdkSessionSource[]): SdkSessionSource[] {
-  const byPlace = new Map<string, SdkSessionSource>()
+function distinct(sources: readonly CredentialSubject[]): CredentialSubject[] {
+  const byPlace = new Map<string, CredentialSubject>()
   for (const source of sources) {
     const place = placeOf(source.row, source.env)
     if (!byPlace.has(place)) byPlace.set(place, source)

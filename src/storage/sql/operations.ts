@@ -1,12 +1,11 @@
 import type { UsageGroup } from '../../../schemas/usage.js'
-import type { ClaimTerms, Expected, JobPatch } from '../../jobs/adapter.js'
+import type { ClaimTerms, Expected, JobCount, JobPatch } from '../../jobs/adapter.js'
 import type { KeptNotification, NotificationPage, NotificationRange } from '../../notifications/store.js'
 import type { AtRestQuery, DueSleeper, RestStatus } from '../../sessions/kept/journal.js'
 import type { UsageCount, UsageRange, UsageSum } from '../../usage/store.js'
 import type {
   DeliveryRow,
   DeliveryValues,
-  JobCountRow,
   JobPageFilter,
   JobRow,
   KeptKeyRow,
@@ -84,7 +83,7 @@ export interface Operations {
   'jobs.update'(id: string, patch: JobPatch, expected?: Expected, deliveries?: readonly DeliveryValues[]): JobRow | null
   'jobs.remove'(id: string): void
   /** Of those that are not over. */
-  'jobs.counts'(): JobCountRow[]
+  'jobs.counts'(): JobCount[]
   /** Of those that wait for a time after this one, the one that falls due first before the others. */
   'jobs.delayed'(after: number, limit: number): { id: string; nextRunAt: number }[]
   /** Jobs of this process that are running or parked, in the order of submission. */

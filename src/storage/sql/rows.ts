@@ -122,13 +122,6 @@ export interface JobRow {
   request: string
 }
 
-/** How many jobs of a profile have a status. */
-export interface JobCountRow {
-  profile: string
-  status: JobStatus
-  count: number
-}
-
 export interface JobPageFilter {
   status?: readonly JobStatus[]
   profiles?: readonly string[]

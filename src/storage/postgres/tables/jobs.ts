@@ -1,16 +1,13 @@
-import type { JobStatus } from '../../../../schemas/jobs.js'
-import { type Expected, isAsExpected, type JobPatch } from '../../../jobs/adapter.js'
-import { LEGAL_TRANSITIONS, type StoredJob } from '../../../jobs/job.js'
+import { type Expected, isAsExpected, type JobCount, type JobPatch } from '../../../jobs/adapter.js'
+import { JOB_STATUSES, type StoredJob } from '../../../jobs/job.js'
 import { patched } from '../../../jobs/patch.js'
 import { isSound, keptObject, objectOf } from '../../sql/json-columns.js'
-import { type JobCountRow, type JobPageFilter, type JobRow, jobTimes, MAX_PAGE_CHARS } from '../../sql/rows.js'
+import { type JobPageFilter, type JobRow, jobTimes, MAX_PAGE_CHARS } from '../../sql/rows.js'
 import type { Row, Statement } from '../pipeline.js'
 import { asks, does, type Plans, pageOf, rowsOf, statement } from '../plan.js'
 import { isKept, textArray } from '../values.js'
 import type { JobChange } from './job-changes.js'
 import { ridingStatements } from './riding.js'
-
-const STATUSES = Object.keys(LEGAL_TRANSITIONS) as JobStatus[]
 
 const COLUMNS = 'n, id, rev, claimed, info, request'
 const ADD = `INSERT INTO @jobs (id, status, profile, priority, created_at, next_run_at, ready, finished_at, begins, home, info, request)
@@ -191,7 +188,7 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
     'jobs.page'({ status, profiles, before = Number.MAX_SAFE_INTEGER, after, limit }: JobPageFilter) {
       const byStatus = status ? PAGE_BY_STATUS : PAGE
       const values = [
-        status || profiles ? textArray(status ?? STATUSES) : null,
+        status || profiles ? textArray(status ?? JOB_STATUSES) : null,
         profiles ? textArray(profiles) : null,
         ...[before, after?.position ?? null, after?.id ?? null, after?.createdAt ?? null, limit],
       ]
@@ -211,7 +208,7 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
       jobs.set(id, undefined)
       return does(statement('DELETE FROM @jobs WHERE id = $1', id))
     },
-    'jobs.counts': () => rowsOf<JobCountRow>(COUNTS),
+    'jobs.counts': () => rowsOf<JobCount>(COUNTS),
     'jobs.delayed': (after, limit) => rowsOf<{ id: string; nextRunAt: number }>(DELAYED, after, limit),
     'jobs.owned': (after, limit) => asks(statement(OWNED, me, after, limit), (rows) => rows.map(jobRow)),
     'jobs.unreadable': (limit) => asks(statement(UNREADABLE, limit), (rows) => rows.map(({ id }) => id as string)),

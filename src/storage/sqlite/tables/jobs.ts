@@ -1,6 +1,6 @@
 import type { JobStatus } from '../../../../schemas/jobs.js'
 import { claimPatch, isAsExpected, type JobPatch, type JobPlace } from '../../../jobs/adapter.js'
-import { LEGAL_TRANSITIONS, type StoredJob } from '../../../jobs/job.js'
+import { JOB_STATUSES, type StoredJob } from '../../../jobs/job.js'
 import { patched } from '../../../jobs/patch.js'
 import { isSound } from '../../sql/json-columns.js'
 import type { Operations, OperationsOf } from '../../sql/operations.js'
@@ -9,8 +9,6 @@ import { unreadable } from '../../sql/unreadable.js'
 import { type Database, rowsOf } from '../driver.js'
 import { Refusal } from '../failures.js'
 import { ridingKeeper } from './riding.js'
-
-const STATUSES = Object.keys(LEGAL_TRANSITIONS) as JobStatus[]
 
 /** Jobs and the counters of their tokens. */
 export function jobOperations(db: Database): OperationsOf<'jobs'> {
@@ -80,7 +78,7 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
   const numbers = ({ status, profiles, before, after, limit }: JobPageFilter): number[] => {
     const below = Math.min(before ?? Number.MAX_SAFE_INTEGER, after ? behind(after) : Number.MAX_SAFE_INTEGER)
     if (!status && !profiles) return newest.all(below, limit).map(({ n }) => n)
-    const statuses = status ?? STATUSES
+    const statuses = status ?? JOB_STATUSES
     const lists = profiles
       ? profiles.flatMap((profile) => statuses.map((one) => newestUnder.all(profile, one, below, limit)))
       : statuses.map((one) => newestOf.all(one, below, limit))
