@@ -1,14 +1,11 @@
 import { SCHEMA_NAME } from '../../schemas/config-storage.js'
+import type { Place } from '../storage/migration/migrate.js'
 import { placeOf } from '../storage/postgres/failures.js'
-import type { PostgresStorageOptions } from '../storage/postgres/storage.js'
 import { type ConfigProblem, shortPath } from './config-problem.js'
 import type { EffectiveConfig, LoadedConfig } from './load-config.js'
 
-/** A database of a gateway. */
-export type Database = { sqlite: string } | { postgres: PostgresStorageOptions }
-
 /** The database that a configuration names. @throws ConfigError when it keeps everything in memory */
-export function databaseOf({ config: { storage }, error }: LoadedConfig): Database {
+export function databaseOf({ config: { storage }, error }: LoadedConfig): Place {
   if (storage !== 'memory') return storage
   const problem: ConfigProblem = { path: 'storage', message: 'everything is kept in memory; there is no database' }
   throw error([problem])
@@ -21,7 +18,7 @@ export function storageName(storage: EffectiveConfig['storage']): string {
 }
 
 /** A database as a person in the working directory would write it. */
-export const databaseName = (database: Database): string =>
+export const databaseName = (database: Place): string =>
   'sqlite' in database
     ? shortPath(database.sqlite)
     : `${placeOf(database.postgres.url)}, schema ${database.postgres.schema ?? 'session_gateway'}`

@@ -1,23 +1,22 @@
 import type { SessionEvent } from '../../schemas/events.js'
 import type { JobUsage } from '../../schemas/jobs.js'
 import type { SessionInfo, TokenUsage } from '../../schemas/sessions.js'
+import { NO_USAGE } from '../engines/token-usage.js'
 import type { SessionEventTold } from '../sessions/registry-options.js'
 import type { AttemptNotes, StoredJob } from './job.js'
 import { patched } from './patch.js'
-
-const NOTHING: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheCreationTokens: 0, cacheReadTokens: 0 }
 
 /** What an attempt has used so far. */
 export class AttemptMeter {
   /** The sum of the model calls that were told. */
   #calls: TokenUsage
   /** What the turn said at its end; it is then the whole truth, unless calls of an earlier leg are missing in it. */
-  #turn: TokenUsage = NOTHING
+  #turn: TokenUsage = NO_USAGE
   #cost = 0
   #numTurns = 0
 
   constructor(notes?: AttemptNotes) {
-    this.#calls = notes?.usage ?? NOTHING
+    this.#calls = notes?.usage ?? NO_USAGE
   }
 
   /** Every event once, with the session as it left it. */
@@ -35,7 +34,7 @@ export class AttemptMeter {
 
   /** Takes over what a session says of itself that nobody followed to its end. */
   readSession(session: SessionInfo): void {
-    this.#turn = sum(NOTHING, session.usage)
+    this.#turn = sum(NO_USAGE, session.usage)
     this.readTotals(session)
   }
 

@@ -4,6 +4,10 @@ import { type FieldError, invalidField } from '../errors.js'
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
+/** What a value has at a path as `a.b`; undefined: nothing. */
+export const valueAt = (value: unknown, path: string): unknown =>
+  path.split('.').reduce<unknown>((at, name) => (at as Record<string, unknown> | null | undefined)?.[name], value)
+
 /** Of a `meta`, which is in every list, for everybody who looks at one. */
 const MAX_META_BYTES = 16 * 1024
 

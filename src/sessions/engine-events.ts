@@ -1,6 +1,7 @@
 import { SessionEventBody, type SessionEventOf, TurnSubtype } from '../../schemas/events.js'
 import { ENGINE_EVENT_TYPES, EVENT_TYPES } from '../engines/event-types.js'
 import type { RunnerEvent } from '../engines/runner.js'
+import { valueAt } from '../lib/json-value.js'
 import { type Checker, compileSchema } from '../lib/validation.js'
 import { addUsage, countOf, nothingUsed, type SessionFacts, textOf } from './session-facts.js'
 
@@ -45,9 +46,6 @@ export function wrongIn(event: RunnerEvent): Misshape | undefined {
   })
   return { problem: `${first.path}: ${first.message}`, isReadable }
 }
-
-const valueAt = (event: RunnerEvent, path: string): unknown =>
-  path.split('.').reduce<unknown>((value, name) => (value as Record<string, unknown> | undefined)?.[name], event)
 
 /**
  * What the log gets of an event of the wrong shape: whoever reads it relies on shapes.

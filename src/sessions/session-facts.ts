@@ -4,7 +4,7 @@ import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { SessionInfo, SessionStatus, TokenUsage } from '../../schemas/sessions.js'
 import { DEFAULT_AGENT } from '../engines/cli/agent-table.js'
 import type { RunnerEvent, SessionRunnerConfig } from '../engines/runner.js'
-import { usageSince } from '../engines/token-usage.js'
+import { NO_USAGE, usageSince } from '../engines/token-usage.js'
 import { cutAt } from '../lib/cut-at.js'
 import { copyOf } from '../lib/json-value.js'
 import { oneLine } from '../lib/one-line.js'
@@ -285,12 +285,7 @@ export function applyRunnerEvent(facts: SessionFacts, event: RunnerEvent): void 
   }
 }
 
-export const nothingUsed = (): TokenUsage => ({
-  inputTokens: 0,
-  outputTokens: 0,
-  cacheCreationTokens: 0,
-  cacheReadTokens: 0,
-})
+export const nothingUsed = (): TokenUsage => ({ ...NO_USAGE })
 
 export function addUsage(total: TokenUsage, turn: Partial<TokenUsage> | undefined): void {
   total.inputTokens += countOf(turn?.inputTokens) ?? 0

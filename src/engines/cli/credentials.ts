@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { ProfileInfo } from '../../../schemas/profiles.js'
 import { untilAborted } from '../../lib/aborted.js'
 import { MAX_DELAY_MS } from '../../lib/clock.js'
+import { valueAt } from '../../lib/json-value.js'
 import type { Logger } from '../../lib/logger.js'
 import { readPlainFile } from '../../lib/plain-file.js'
 import { tried } from '../../lib/tried.js'
@@ -140,6 +141,3 @@ export async function apiKeySourceOf(row: AgentRow, env: Environment): Promise<s
   if (found === undefined) return 'none'
   return login.oauth && valueAt(found, login.oauth) ? 'oauth' : 'login'
 }
-
-const valueAt = (value: unknown, path: string): unknown =>
-  path.split('.').reduce<unknown>((at, name) => (at as Record<string, unknown> | undefined | null)?.[name], value)

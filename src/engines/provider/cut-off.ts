@@ -3,7 +3,7 @@ import { isRecord } from '../../lib/json-value.js'
 import { wellFormedJson } from '../../lib/well-formed.js'
 import type { CutOffTurn } from '../runner.js'
 import { capped } from './capped-result.js'
-import { callIdAsShown, isBlank, keptAnswer, withoutThinking } from './kept-answer.js'
+import { type AnswerPart, callIdAsShown, isBlank, keptAnswer, withoutThinking } from './kept-answer.js'
 import { type ModelMessage, type ModelToolCall, partialMessage, toolMessage, userMessage } from './model-call.js'
 import type { ModelSource } from './models.js'
 import { MAY_HAVE_RUN } from './state.js'
@@ -69,8 +69,6 @@ const withWords = ({ content, ...rest }: ToolResult, words: string): ToolResult 
   ...rest,
   content: typeof content === 'string' ? `${content}\n\n${words}` : [...content, { type: 'text', text: words }],
 })
-
-type AnswerPart = Exclude<Extract<ModelMessage, { role: 'assistant' }>['content'], string>[number]
 
 /** An answer with calls. What was thought before them stays where it may: some models refuse a call without. */
 function callingMessage(blocks: MessageBlock[], calls: ModelToolCall[], sealsThinking: boolean): ModelMessage {

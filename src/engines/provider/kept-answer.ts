@@ -68,7 +68,8 @@ const isSealed = ({ providerOptions }: Extract<AnswerPart, { type: 'reasoning' }
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i
 
-type AnswerPart = Exclude<Extract<ModelMessage, { role: 'assistant' }>['content'], string>[number]
+/** A part of an answer that is no plain text. */
+export type AnswerPart = Exclude<Extract<ModelMessage, { role: 'assistant' }>['content'], string>[number]
 
 function asNoItem<Part extends AnswerPart>(part: Part): Part {
   if (!('providerOptions' in part) || !part.providerOptions) return part
