@@ -1,7 +1,7 @@
 import type { SessionInfo } from '../../schemas/sessions.js'
 import { within } from '../lib/within.js'
 import type { Session } from './session.js'
-import { infoOf, type SessionEntry } from './session-table.js'
+import { infoOf, type SessionEntry } from './session-entry.js'
 
 /** How long somebody who looks at a session waits for what they are shown to be kept. */
 const LOOK_PATIENCE_MS = 1_000

@@ -10,7 +10,8 @@ import type { Keeping } from './kept/keeping.js'
 import type { Sleep } from './life/sleep.js'
 import type { RegistryEvents, RegistryOptions } from './registry-options.js'
 import type { Session } from './session.js'
-import { infoOf, type SessionTable } from './session-table.js'
+import { infoOf } from './session-entry.js'
+import type { SessionTable } from './session-table.js'
 import type { Telling } from './telling.js'
 
 /** When one that could not be removed is tried again. */

@@ -7,7 +7,8 @@ import type { JournaledSession, ListedQuery, RestStatus } from './kept/journal.j
 import { orderOf } from './kept/journal.js'
 import { keptInfoOf } from './kept-info.js'
 import type { RegistryOptions } from './registry-options.js'
-import { infoOf, type SessionTable } from './session-table.js'
+import { infoOf } from './session-entry.js'
+import type { SessionTable } from './session-table.js'
 
 /** With `sharing` the journal is asked for all sessions: other processes have some. */
 type PagesOptions = Pick<RegistryOptions, 'sharing' | 'profilesRefreshed' | 'profileInfo'>

@@ -7,7 +7,7 @@ import { declarerOf, keeperOf, type Place } from '../storage/cluster.js'
 import { isUnreadable } from '../storage/storage.js'
 import type { Archive, ArchiveParts } from './kept/archive.js'
 import { isTerminal, type JournaledWhole } from './kept/journal.js'
-import { infoOf } from './session-table.js'
+import { infoOf } from './session-entry.js'
 import type { Sharing } from './sharing.js'
 
 /** Sessions that are taken up at once. */
