@@ -2,22 +2,17 @@ import t, { type Test } from 'tap'
 import type { SessionEvent } from '../../schemas/events.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
+import { echo } from '../fixtures/journaled.js'
 import { lived, mortal } from '../fixtures/mortal-storage.js'
 import { WebhookSink } from '../fixtures/webhook-sink.js'
 
-const script = {
-  send: (runner: { say(text: string): void; complete(): void }, text: string) => {
-    runner.say(`heard ${text}`)
-    runner.complete()
-  },
-}
 const TOLD: ReadonlySet<string> = new Set(['permission_requested', 'turn_completed', 'session_error', 'session_closed'])
 
 /** @returns how many writes there were */
 async function dieAt(t: Test, last: number, isDone: boolean): Promise<number> {
   const sink = await WebhookSink.start(t)
   const storage = createMemoryStorage()
-  const options = { script: { ...script }, notifications: { webhook: { url: sink.url } } }
+  const options = { script: echo(), notifications: { webhook: { url: sink.url } } }
   const { view, dead, operations } = mortal(storage, { last, isDone, parts: ['journal', 'outbox'] })
   const first = await buildGateway(t, { storage: view, ...options })
   const { registry } = first

@@ -8,17 +8,11 @@ import type { SleepParts, Waking } from '../../src/sessions/life/waking.js'
 import type { Session } from '../../src/sessions/session.js'
 import { type BuildOptions, buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
-import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
+import { buildJournaled, echo, eventsOf } from '../fixtures/journaled.js'
 import { type Script, ScriptedEngine } from '../fixtures/scripted-engine.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 const idleReleaseMs = 60_000
-const echo = (): Script => ({
-  send: (runner, text) => {
-    runner.say(`heard ${text}`)
-    runner.complete()
-  },
-})
 
 const idle = async (t: Parameters<typeof buildGateway>[0], options: BuildOptions = {}) => {
   const world = await buildGateway(t, { idleReleaseMs, script: echo(), ...options })

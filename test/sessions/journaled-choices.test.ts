@@ -4,7 +4,7 @@ import { buildJournaled, echo } from '../fixtures/journaled.js'
 
 for (const isTaken of [true, false])
   t.test(`what became of a choice is kept before it is said: it was ${isTaken ? 'taken' : 'refused'}`, async (t) => {
-    const { registry, engine, journal, kill, again } = await buildJournaled(t, { script: echo })
+    const { registry, engine, journal, kill, again } = await buildJournaled(t, { script: echo() })
     const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first', model: 'first' })
     await until(async () => (await registry.get(id))?.status === 'idle')
     await registry.durable(id)
@@ -37,7 +37,7 @@ for (const isTaken of [true, false])
  * @param refusal of an engine that waits itself for its agent, and not for ever
  */
 async function lateMode(t: Test, refusal?: string) {
-  const world = await buildJournaled(t, { script: echo })
+  const world = await buildJournaled(t, { script: echo() })
   const { registry, engine, clock } = world
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first', permissionMode: 'bypassPermissions' })
   await until(async () => (await registry.get(id))?.status === 'idle')

@@ -3,18 +3,12 @@ import { UNLIMITED } from '../../src/principal.js'
 import { eventsPage } from '../../src/sessions/log/events-page.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
-import { buildJournaled, eventsOf } from '../fixtures/journaled.js'
+import { buildJournaled, echo, eventsOf } from '../fixtures/journaled.js'
 import { ok } from '../fixtures/parked.js'
 import type { Script } from '../fixtures/scripted-engine.js'
 import { turns } from '../fixtures/turns.js'
 
 const idleReleaseMs = 60_000
-const echo = (): Script => ({
-  send: (runner, text) => {
-    runner.say(`heard ${text}`)
-    runner.complete()
-  },
-})
 /** A second process whose engines do not start, with a message that waits from the first one. */
 async function waiting(t: Test) {
   const world = await buildJournaled(t)

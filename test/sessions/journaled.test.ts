@@ -8,7 +8,7 @@ import { ok } from '../fixtures/parked.js'
 import { turns } from '../fixtures/turns.js'
 
 t.test('a session answers a new process as it answered the one before', async (t) => {
-  const { registry, again, eventsOf: before } = await buildJournaled(t, { script: echo })
+  const { registry, again, eventsOf: before } = await buildJournaled(t, { script: echo() })
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first', title: 'Mine', meta: { a: 1 } })
   await until(async () => (await registry.get(id))?.status === 'idle')
   await (await registry.open(id, UNLIMITED)).durable()
@@ -156,7 +156,7 @@ t.test('what a crash cut off is told, and what waited goes on', async (t) => {
 })
 
 t.test('a session that ended stays listed with its log, and one that was deleted stays away', async (t) => {
-  const { registry, again, clock, gateway } = await buildJournaled(t, { script: echo, sessionRetentionMs: 60_000 })
+  const { registry, again, clock, gateway } = await buildJournaled(t, { script: echo(), sessionRetentionMs: 60_000 })
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
   const gone = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
   await until(async () => (await registry.get(id))?.status === 'idle')
@@ -372,7 +372,7 @@ t.test('a session whose engine never started is shown as starting by the next pr
   const second = await again()
   await until(() => second.engine.runners.length === 1)
   t.equal((await second.registry.get(id))?.status, 'starting')
-  const third = await again({ script: echo })
+  const third = await again({ script: echo() })
   await until(async () => (await third.registry.get(id))?.status === 'idle')
   const shown = (await eventsOf(third, id)).flatMap((event) => (event.type === 'status_changed' ? event.status : []))
   t.same(shown, ['running', 'idle'], 'and it told no other status before')
