@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import type { SessionEvent } from '../../schemas/events.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
+import { each, shuffled } from '../fixtures/many.js'
 import { AGENTS, CLAUDE_SDK } from './installed.js'
 import { script, startVendors } from './vendors.js'
 
@@ -58,20 +59,6 @@ async function buildPlace(t: Test) {
   return { vendors, start, records: () => readdirSync(dir).filter((name) => name.endsWith('.json')) }
 }
 
-async function each<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
-  let next = 0
-  const worker = async () => {
-    while (next < items.length) await work(items[next++] as T)
-  }
-  await Promise.all(Array.from({ length: AT_ONCE }, worker))
-}
-
-const shuffled = <T>(items: readonly T[]): T[] =>
-  items
-    .map((item) => ({ item, at: Math.random() }))
-    .sort((a, b) => a.at - b.at)
-    .map(({ item }) => item)
-
 t.test(
   `killed with ${SESSIONS} sessions of the real claude parked: all wake with their results`,
   { skip: AGENTS.claude.missing ?? false },
@@ -81,6 +68,7 @@ t.test(
     const before: { info: SessionInfo; events: SessionEvent[] }[] = []
     await each(
       Array.from({ length: SESSIONS }, (_, index) => index),
+      AT_ONCE,
       async (index) => {
         const call = { tool: 'mcp__session-gateway__deploy', input: { branch: `branch-${index}` } }
         const { id } = await first.create(script(call, { text: `Finished ${index}.` }))
@@ -93,7 +81,7 @@ t.test(
     t.equal(records().length, SESSIONS)
 
     const second = await start()
-    await each(shuffled(before), async ({ info, events }) => {
+    await each(shuffled(before), AT_ONCE, async ({ info, events }) => {
       const { id } = info
       const executionId = info.parked!.executions[0]!.executionId
       const { json } = await second.deliver(executionId, `result of ${id}`)

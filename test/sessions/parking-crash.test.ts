@@ -6,6 +6,7 @@ import type { SessionEvent } from '../../schemas/events.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { forkCompiled } from '../fixtures/compiled.js'
+import { each, shuffled } from '../fixtures/many.js'
 import { ok } from '../fixtures/parked.js'
 import { rounds } from '../fixtures/rounds.js'
 
@@ -49,7 +50,7 @@ function buildPlace(t: Test) {
   }
   type Gateway = Awaited<ReturnType<typeof start>>
   const park = async (gateway: Gateway) => {
-    await each(Array.from({ length: SESSIONS }), () => gateway.create())
+    await each(Array.from({ length: SESSIONS }), AT_ONCE, () => gateway.create())
     let parked: SessionInfo[] = []
     await until(async () => {
       parked = (await gateway.list()).filter(({ status }) => status === 'parked')
@@ -65,21 +66,6 @@ function buildPlace(t: Test) {
     records: () => readdirSync(dir).filter((name) => name.endsWith('.json')),
   }
 }
-
-/** Works on many at once, but not on all. */
-async function each<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
-  let next = 0
-  const worker = async () => {
-    while (next < items.length) await work(items[next++] as T)
-  }
-  await Promise.all(Array.from({ length: AT_ONCE }, worker))
-}
-
-const shuffled = <T>(items: readonly T[]): T[] =>
-  items
-    .map((item) => ({ item, at: Math.random() }))
-    .sort((a, b) => a.at - b.at)
-    .map(({ item }) => item)
 
 t.test(`killed with ${SESSIONS} sessions parked: all wake with their results, and their logs go on`, async (t) => {
   const { start, park, seen, records } = buildPlace(t)
@@ -104,7 +90,7 @@ t.test(`killed with ${SESSIONS} sessions parked: all wake with their results, an
     'newest first',
   )
   const wrong: unknown[] = []
-  await each(shuffled(before), async ({ id }) => {
+  await each(shuffled(before), AT_ONCE, async ({ id }) => {
     const { status, json } = await second.deliver(id)
     if (status !== 200 || json.applied !== true || json.sessionId !== id) wrong.push({ id, status, json })
   })
@@ -135,7 +121,7 @@ t.test('killed while results come in: none that was confirmed is lost', async (t
   const sessions = await park(first)
   const confirmed = new Set<string>()
   let killed: Promise<void> | undefined
-  await each(shuffled(sessions), async ({ id }) => {
+  await each(shuffled(sessions), AT_ONCE, async ({ id }) => {
     if (killed) return
     const answer = await first.deliver(id).catch(() => undefined)
     if (answer?.json.applied) confirmed.add(id)
@@ -149,7 +135,7 @@ t.test('killed while results come in: none that was confirmed is lost', async (t
   await until(async () => (await second.list()).every(({ status }) => status === 'parked' || status === 'idle'))
   await until(() => [...confirmed].every((id) => seen().includes(`${id}-e`)), 'every confirmed result')
   const wrong: unknown[] = []
-  await each(sessions, async ({ id }) => {
+  await each(sessions, AT_ONCE, async ({ id }) => {
     const { status, json } = await second.deliver(id)
     const fresh = !seenBefore.has(`${id}-e`) && !confirmed.has(id)
     if (!fresh && status === 200 && json.applied) wrong.push({ id, status, json })
