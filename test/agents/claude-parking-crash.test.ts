@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import type { SessionEvent } from '../../schemas/events.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
+import { callsTo } from '../fixtures/calls.js'
 import { each, shuffled } from '../fixtures/many.js'
 import { AGENTS, CLAUDE_SDK } from './installed.js'
 import { script, startVendors } from './vendors.js'
@@ -27,14 +28,7 @@ async function buildPlace(t: Test) {
     const child = fork(GATEWAY, [JSON.stringify({ dir, claudeSdk: CLAUDE_SDK, env })])
     t.teardown(() => void child.kill('SIGKILL'))
     const [url] = (await once(child, 'message')) as [string]
-    const call = async (method: string, path: string, body?: object) => {
-      const response = await fetch(`${url}/v1${path}`, {
-        method,
-        ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
-      })
-      // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies freely
-      return { status: response.status, json: (await response.json()) as any }
-    }
+    const call = callsTo(`${url}/v1`)
     return {
       create: async (prompt: string): Promise<SessionInfo> =>
         (await call('POST', '/sessions', { cwd, prompt, permissionMode: 'default' })).json,

@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import { cliEngine } from '../../src/engines/cli/index.js'
 import type { ExecutionDispatch } from '../../src/executions/dispatch.js'
 import { createWorkerServer } from '../../src/server.js'
+import { callsTo } from '../fixtures/calls.js'
 import { attach } from '../fixtures/client.js'
 import { processesOf } from '../fixtures/processes.js'
 import { AGENTS, CLAUDE_SDK } from './installed.js'
@@ -37,14 +38,7 @@ async function build(t: Test) {
   )
   t.teardown(() => worker.close())
   const { url } = await worker.listen(0)
-  const call = async (method: string, path: string, body?: object) => {
-    const response = await fetch(`${url}${path}`, {
-      method,
-      ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
-    })
-    // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies freely
-    return { status: response.status, json: (await response.json()) as any }
-  }
+  const call = callsTo(url)
   const create = async (body: object): Promise<string> => (await call('POST', '/v1/sessions', { cwd, ...body })).json.id
   const info = async (id: string) => (await call('GET', `/v1/sessions/${id}`)).json
   const events = async (id: string) => (await call('GET', `/v1/sessions/${id}/events`)).json.events

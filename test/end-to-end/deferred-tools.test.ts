@@ -8,6 +8,7 @@ import type { ExecutionDispatch } from '../../src/executions/dispatch.js'
 import { createWorkerServer } from '../../src/server.js'
 import { createFileSessionStore } from '../../src/storage/file/session-store.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
+import { callsTo } from '../fixtures/calls.js'
 import { script, startModelEndpoint } from '../fixtures/model-endpoint.js'
 
 const deploy = {
@@ -37,14 +38,7 @@ async function buildWorld(t: Test) {
     })
     const { url } = await worker.listen(0)
     t.teardown(() => worker.close())
-    const call = async (method: string, path: string, body?: object) => {
-      const response = await fetch(`${url}${path}`, {
-        method,
-        ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
-      })
-      // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies freely
-      return { status: response.status, json: (await response.json()) as any }
-    }
+    const call = callsTo(url)
     const status = async (id: string, expected: string) =>
       until(async () => (await call('GET', `/v1/sessions/${id}`)).json.status === expected, expected)
     return { worker, call, status }

@@ -3,6 +3,7 @@ import type { SessionEvent } from '../../schemas/events.js'
 import { createProviderRunner } from '../../src/engines/provider/index.js'
 import { createWorkerServer } from '../../src/server.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
+import { callsTo } from '../fixtures/calls.js'
 import { attach, type TestClient } from '../fixtures/client.js'
 import { script, startModelEndpoint } from '../fixtures/model-endpoint.js'
 
@@ -24,14 +25,7 @@ async function buildWorld(t: Parameters<typeof startModelEndpoint>[0]) {
   const { url } = await worker.listen(0)
   t.teardown(() => worker.close())
   const api = `${url}/v1`
-  const call = async (method: string, path: string, body?: object) => {
-    const response = await fetch(`${api}${path}`, {
-      method,
-      ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
-    })
-    // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies freely
-    return { status: response.status, json: (await response.json()) as any }
-  }
+  const call = callsTo(api)
   return { model, api, call, worker }
 }
 

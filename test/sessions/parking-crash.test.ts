@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import type { SessionEvent } from '../../schemas/events.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
+import { callsTo } from '../fixtures/calls.js'
 import { forkCompiled } from '../fixtures/compiled.js'
 import { each, shuffled } from '../fixtures/many.js'
 import { ok } from '../fixtures/parked.js'
@@ -20,14 +21,7 @@ function buildPlace(t: Test) {
     const child = forkCompiled('test/fixtures/parking-process.ts', [dir, seenFile])
     t.teardown(() => void child.kill('SIGKILL'))
     const [url] = (await once(child, 'message')) as [string]
-    const call = async (method: string, path: string, body?: object) => {
-      const response = await fetch(`${url}/v1${path}`, {
-        method,
-        ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
-      })
-      // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies freely
-      return { status: response.status, headers: response.headers, json: (await response.json()) as any }
-    }
+    const call = callsTo(`${url}/v1`)
     const list = async (): Promise<SessionInfo[]> => {
       const all: SessionInfo[] = []
       for (let path: string | undefined = '/sessions?limit=200'; path; ) {
