@@ -2,25 +2,14 @@ import t, { type Test } from 'tap'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import type { GatewayStorage } from '../../src/storage/storage.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import { mortal } from '../fixtures/mortal-storage.js'
+import { bury, mortal } from '../fixtures/mortal-storage.js'
 import { native } from '../fixtures/parked.js'
 
 const PARTS = ['journal', 'idempotency'] as const
 const KEY = { 'idempotency-key': 'k' }
 
-async function serve(t: Test, storage: GatewayStorage) {
-  const world = await buildServer(t, { storage, authenticate: () => ({ name: 'm' }), script: native })
-  const bury = async () => {
-    let buried = false
-    void world.worker.close().then(() => (buried = true))
-    // what is dead would wait for its storage for ever
-    await until(async () => {
-      await world.clock.advance(60_000)
-      return buried
-    }, 'the end of the process')
-  }
-  return { ...world, bury }
-}
+const serve = (t: Test, storage: GatewayStorage) =>
+  buildServer(t, { storage, authenticate: () => ({ name: 'm' }), script: native })
 
 /**
  * A process that is killed at a write after it was asked to take an answer.
@@ -31,7 +20,7 @@ async function dieAt(t: Test, isParked: boolean, last: number | undefined, isDon
   const storage = createMemoryStorage()
   const fate = { last: Number.POSITIVE_INFINITY, isDone, parts: PARTS }
   const { view, dead, operations } = mortal(storage, fate)
-  const { call, registry, engine, bury } = await serve(t, view)
+  const { call, registry, engine, worker, clock } = await serve(t, view)
   const request = { cwd: SOME_CWD, prompt: 'go', ...(isParked && { approvalTimeoutMs: 0 }) }
   const { id } = (await call('POST', '/sessions', request)).json
   await until(() => engine.last.sent.length === 1)
@@ -47,7 +36,7 @@ async function dieAt(t: Test, isParked: boolean, last: number | undefined, isDon
   const answered = call('POST', path, { behavior: 'allow' }, KEY).then(({ status }) => status)
   answered.catch(() => {})
   const told = await Promise.race([answered, dead])
-  await bury()
+  await bury(worker, clock)
   const writes = operations() - before
 
   const next = await serve(t, storage)
@@ -67,7 +56,7 @@ async function dieAt(t: Test, isParked: boolean, last: number | undefined, isDon
     const { json } = await next.call('GET', `/sessions/${id}/events`)
     return json.events.filter(({ type }: { type: string }) => type === 'permission_resolved').length === 1
   }, `${at}: told once`)
-  await next.bury()
+  await bury(next.worker, next.clock)
   return writes
 }
 
@@ -87,7 +76,7 @@ async function dieAmongSeveral(t: Test, last: number | undefined, isDone = true)
   const storage = createMemoryStorage()
   const fate = { last: Number.POSITIVE_INFINITY, isDone, parts: PARTS }
   const { view, dead, operations } = mortal(storage, fate)
-  const { call, registry, engine, bury } = await serve(t, view)
+  const { call, registry, engine, worker, clock } = await serve(t, view)
   const answers: { sessionId: string; requestId: string; behavior: 'allow' }[] = []
   for (const _one of [1, 2]) {
     const { id: sessionId } = (await call('POST', '/sessions', { cwd: SOME_CWD, prompt: 'go', approvalTimeoutMs: 0 }))
@@ -105,7 +94,7 @@ async function dieAmongSeveral(t: Test, last: number | undefined, isDone = true)
   const answered = give({ call }).then(({ status }) => status)
   answered.catch(() => {})
   await Promise.race([answered, dead])
-  await bury()
+  await bury(worker, clock)
   const writes = operations() - before
 
   const next = await serve(t, storage)
@@ -116,7 +105,7 @@ async function dieAmongSeveral(t: Test, last: number | undefined, isDone = true)
       const { json } = await next.call('GET', `/sessions/${sessionId}/events`)
       return json.events.filter(({ type }: { type: string }) => type === 'permission_resolved').length === 1
     }, `${at}: told once`)
-  await next.bury()
+  await bury(next.worker, next.clock)
   return writes
 }
 

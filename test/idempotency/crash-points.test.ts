@@ -2,8 +2,8 @@ import t, { type Test } from 'tap'
 import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import type { GatewayStorage } from '../../src/storage/storage.js'
-import { type BuildOptions, buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import { mortal } from '../fixtures/mortal-storage.js'
+import { type BuildOptions, buildServer, SOME_CWD } from '../fixtures/build.js'
+import { bury, mortal } from '../fixtures/mortal-storage.js'
 
 /** As a client writes them, and as another release of it would. */
 const REQUESTS = {
@@ -53,17 +53,11 @@ async function serve(
     const told: Told = { body: await new Response(body).text(), location: headers.get('location') }
     return { status, headers, told }
   }
-  const bury = async () => {
+  const end = async () => {
     hangUp.abort()
-    let buried = false
-    void world.worker.close().then(() => (buried = true))
-    // what is dead would wait for its storage for ever
-    await until(async () => {
-      await world.clock.advance(60_000)
-      return buried
-    }, 'the end of the process')
+    await bury(world.worker, world.clock)
   }
-  return { ...world, ask, bury }
+  return { ...world, ask, end }
 }
 
 /** @returns how many writes there were */
@@ -77,7 +71,7 @@ async function dieAt(t: Test, last: number, isDone: boolean, options: BuildOptio
   })()
   life.catch(() => {})
   await Promise.race([life, dead])
-  await first.bury()
+  await first.end()
   const at = `${isDone ? 'after' : 'before'} write ${last}`
 
   const next = await serve(t, storage, options)
@@ -97,7 +91,7 @@ async function dieAt(t: Test, last: number, isDone: boolean, options: BuildOptio
     const { status } = await next.call('POST', path, other, { 'idempotency-key': 'k' })
     t.ok(status === 422 || status === 400, `${at}: another body is another request`)
   }
-  await next.bury()
+  await next.end()
   return operations()
 }
 
@@ -119,11 +113,11 @@ t.test('a job whose answer a crash cut off is repeated, though the next process 
   storage.idempotency.complete = async () => {}
   const first = await serve(t, storage, {})
   const { told } = await first.ask('/jobs', 0)
-  await first.bury()
+  await first.end()
   storage.idempotency.complete = complete
-  await (await serve(t, storage, { runsJobs: false })).bury()
+  await (await serve(t, storage, { runsJobs: false })).end()
   const third = await serve(t, storage, {})
   t.match(await third.ask('/jobs', 1), { status: 201, told: { location: told.location } })
   t.equal((await third.worker.queue!.page({})).items.length, 1, 'one job')
-  await third.bury()
+  await third.end()
 })

@@ -3,7 +3,7 @@ import type { JobEvent } from '../../schemas/jobs.js'
 import { isTerminal } from '../../src/jobs/job.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { buildGateway, SOME_CWD, until as untilReached } from '../fixtures/build.js'
-import { mortal } from '../fixtures/mortal-storage.js'
+import { bury, mortal } from '../fixtures/mortal-storage.js'
 import { ok } from '../fixtures/parked.js'
 import { isLong } from '../fixtures/rounds.js'
 import type { Script } from '../fixtures/scripted-engine.js'
@@ -95,13 +95,7 @@ async function dieAt(t: Test, sink: WebhookSink, last: number, isDone: boolean):
   life.catch(() => {})
   await Promise.race([life, dead])
   isDead = true
-  let isBuried = false
-  void first.gateway.close().then(() => (isBuried = true))
-  // what is dead would wait for its storage for ever
-  await untilReached(async () => {
-    await first.clock.advance(60_000)
-    return isBuried
-  }, 'the end of the process')
+  await bury(first.gateway, first.clock)
 
   const at = `${isDone ? 'after' : 'before'} write ${last}`
   const next = await buildGateway(t, { storage, script, queue: {}, clock: first.clock })
