@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import { openConsole, withBrowser } from '../fixtures/console-browser.js'
+import { below, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
 const skip = withBrowser(t)
 
@@ -32,11 +32,6 @@ async function world(t: Test) {
 }
 const drawn = (page: Page) =>
   page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))')
-/** How much is below what is seen, pixels. */
-const below = (page: Page): Promise<number> =>
-  page.evaluate<number>(
-    '(({ scrollTop, scrollHeight, clientHeight }) => Math.round(scrollHeight - scrollTop - clientHeight))(document.querySelector(".scroller"))',
-  )
 
 t.test('a session with long messages opens at its end, and stays there', { skip }, async (t) => {
   const { page, complaints, say } = await world(t)

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import { allAnswered, goTo, openConsole, withBrowser } from '../fixtures/console-browser.js'
+import { allAnswered, below, goTo, openConsole, withBrowser } from '../fixtures/console-browser.js'
 import { hold } from '../fixtures/held-answers.js'
 
 const skip = withBrowser(t)
@@ -122,11 +122,6 @@ t.test('a line near one that could not be gone to is read for itself', { skip },
 
 /** All of a log that a page asks for. */
 const logOf = (id: string) => (url: URL) => url.pathname.endsWith(`/sessions/${id}/events`)
-/** How much is below what is seen of it, pixels. */
-const below = (page: Page): Promise<number> =>
-  page.evaluate<number>(
-    '(({ scrollTop, scrollHeight, clientHeight }) => Math.round(scrollHeight - scrollTop - clientHeight))(document.querySelector(".scroller"))',
-  )
 const scrollTo = (page: Page, top: number) => page.evaluate(`document.querySelector('.scroller').scrollTop = ${top}`)
 /** When all that it asks for is there and drawn. */
 const isAtRest = async (page: Page): Promise<void> => {
