@@ -1,7 +1,8 @@
 import pg from 'pg'
 import t from 'tap'
 import { checkPostgres } from '../../src/storage/postgres/maintenance.js'
-import { SCHEMA_VERSION, versionOf } from '../../src/storage/postgres/schema.js'
+import { SCHEMA_VERSION } from '../../src/storage/postgres/schema.js'
+import { versionOf } from '../../src/storage/postgres/schema-version.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import { hasPostgres, postgres, postgresWorld } from './postgres-world.js'
 

@@ -9,7 +9,7 @@ import { failureOf } from './failures.js'
 import { Link, type LinkOptions } from './link.js'
 import { type Statement, StatementError } from './pipeline.js'
 import { statement } from './plan.js'
-import { migrate } from './schema.js'
+import { migrate } from './schema-version.js'
 import { listUnlisted } from './unlisted.js'
 import { checkWays, type DirectOptions, KEEP_ALIVE } from './ways.js'
 

@@ -12,7 +12,7 @@ import { isGone, type Neighbour, neighboursAsked, shareLock, takeSharedLock } fr
 import { channelOf, hears, Nudges } from './nudges.js'
 import { StatementError } from './pipeline.js'
 import { statement } from './plan.js'
-import { migrate } from './schema.js'
+import { migrate } from './schema-version.js'
 import { ASYNC, BEAT, DRAIN, END_LEASE, LEAVE, livingOf } from './tables/members.js'
 import { type MemberTold, TakeOver } from './takeover.js'
 import { listUnlisted } from './unlisted.js'

@@ -1,0 +1,88 @@
+import { StorageError } from '../storage.js'
+import type { Client } from './driver.js'
+import { inSchema, MIGRATIONS, quoted, SCHEMA_VERSION, type Step } from './schema.js'
+
+/**
+ * How far a schema has come; 0 when it is missing or empty.
+ * @throws StorageError for one that is not ours, or that a newer version has written
+ */
+export async function versionOf(client: Client, schema: string, known = SCHEMA_VERSION): Promise<number> {
+  const { rows } = await client.query(
+    `SELECT count(*) FILTER (WHERE relname IN ('schema_versions', 'members')) AS ours, count(*) AS all
+     FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND relkind IN ('r', 'p', 'v')`,
+    [schema],
+  )
+  const { ours, all } = rows[0] as { ours: string; all: string }
+  if (Number(all) === 0) return 0
+  if (Number(ours) < 2)
+    throw new StorageError(
+      'STORAGE_FOREIGN',
+      `The schema ${schema} has tables of something else. It was left as it is; give the gateway a schema of its own.`,
+    )
+  const found = await client.query(inSchema('SELECT max(version) AS version FROM @schema_versions', schema))
+  const { version } = found.rows[0] as { version: number }
+  if (version > known) await assertUsable(client, schema, { version, known })
+  return version
+}
+
+/** While a newer version takes over node by node, those of the one before go on, if what it has done to the schema lets them. */
+async function assertUsable(client: Client, schema: string, { version, known }: { version: number; known: number }) {
+  const { rows } = await client.query(
+    inSchema('SELECT usable_from AS "usableFrom" FROM @schema_versions WHERE version = $1', schema),
+    [version],
+  )
+  const { usableFrom = null } = rows[0] as { usableFrom?: number | null }
+  const needed = usableFrom ?? version
+  if (needed > known)
+    throw new StorageError(
+      'STORAGE_NEWER',
+      `The schema ${schema} was written by a newer version: it is at version ${version} and needs a gateway that knows version ${needed}, ` +
+        `this one knows versions up to ${known}. Use that version again, or restore a backup from before it. It was left as it is.`,
+    )
+}
+
+/** @throws StorageError for a database that would refuse a prompt for a character in it */
+async function assertTakesAnyText(client: Client): Promise<void> {
+  const { rows } = await client.query("SELECT current_setting('server_encoding') AS encoding")
+  const { encoding } = rows[0] as { encoding: string }
+  if (encoding !== 'UTF8')
+    throw new StorageError(
+      'POSTGRES_ENCODING',
+      `The database is encoded in ${encoding}, which has not every character: make one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and name it in the url.`,
+    )
+}
+
+/** Takes the steps that the schema has not taken yet, all of them or none; whoever else starts meanwhile waits. */
+export async function migrate(client: Client, schema: string, steps: readonly Step[] = MIGRATIONS): Promise<void> {
+  await client.query('BEGIN')
+  try {
+    await client.query(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, [`session-gateway migrates ${schema}`])
+    const from = await versionOf(client, schema, steps.length)
+    if (from === 0) {
+      await assertTakesAnyText(client)
+      // asked first: whoever may not make one may still have been given one
+      const there = await client.query('SELECT FROM pg_namespace WHERE nspname = $1', [schema])
+      if (there.rowCount === 0) await client.query(`CREATE SCHEMA ${quoted(schema)}`)
+      await client.query(
+        inSchema('CREATE TABLE @schema_versions (version integer PRIMARY KEY, taken_at timestamptz NOT NULL)', schema),
+      )
+    }
+    for (let version = from; version < steps.length; version++) {
+      const step = steps[version]!
+      const { sql, usableFrom } = typeof step === 'string' ? { sql: step, usableFrom: null } : step
+      await client.query(inSchema(sql, schema))
+      await client.query(inSchema('INSERT INTO @schema_versions (version, taken_at) VALUES ($1, now())', schema), [
+        version + 1,
+      ])
+      if (usableFrom !== null)
+        await client.query(inSchema('UPDATE @schema_versions SET usable_from = $2 WHERE version = $1', schema), [
+          version + 1,
+          usableFrom,
+        ])
+    }
+    await client.query('COMMIT')
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => {})
+    throw error
+  }
+}
