@@ -95,7 +95,6 @@ const asked: fc.Arbitrary<Asking<QueueAdapter, Own>> = fc.oneof(
 t.test(`memory and SQLite answer alike to ${ROUNDS} lives of jobs`, (t) =>
   areAlike(t, {
     seam: ({ queue }) => queue,
-    own: () => new Map(),
     asked,
     clear: async (queue) => {
       for (const id of IDS) await queue.remove!(id)

@@ -139,7 +139,6 @@ const asked: fc.Arbitrary<Asking<SessionJournal, Own>> = fc.oneof(
 t.test(`memory and SQLite answer alike to ${ROUNDS} lives of sessions`, (t) =>
   areAlike(t, {
     seam: ({ journal }) => journal,
-    own: () => new Map(),
     asked,
     clear: async (journal) => {
       for (const id of IDS) await journal.remove(id)
