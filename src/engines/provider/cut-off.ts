@@ -4,10 +4,11 @@ import { wellFormedJson } from '../../lib/well-formed.js'
 import type { CutOffTurn } from '../runner.js'
 import { capped } from './capped-result.js'
 import { type AnswerPart, callIdAsShown, isBlank, keptAnswer, withoutThinking } from './kept-answer.js'
-import { type ModelMessage, type ModelToolCall, partialMessage, toolMessage, userMessage } from './model-call.js'
+import type { ModelMessage, ModelToolCall } from './model-call.js'
 import type { ModelSource } from './models.js'
 import { MAY_HAVE_RUN } from './state.js'
 import { failure, type ToolContentPart, type ToolResult } from './tool.js'
+import { partialMessage, toolMessage, userMessage } from './transcript-messages.js'
 
 /** Said behind the last result: only tools write files. */
 const FILES_LOST =

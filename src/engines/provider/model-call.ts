@@ -5,7 +5,6 @@ import {
   type ModelMessage,
   streamText,
   type TextStreamPart,
-  type ToolResultPart,
   type ToolSet,
 } from 'ai'
 import type { MessageBlock, SessionEventOf } from '../../../schemas/events.js'
@@ -14,19 +13,18 @@ import { toError } from '../../errors.js'
 import { isRecord } from '../../lib/json-value.js'
 import { newId } from '../../lib/new-id.js'
 import { oneLine } from '../../lib/one-line.js'
-import { wellFormed, wellFormedJson } from '../../lib/well-formed.js'
+import { wellFormedJson } from '../../lib/well-formed.js'
 import { tokenCount } from '../token-usage.js'
-import { inOrderOf, isBlank, keptAnswer, toolNameAsShown } from './kept-answer.js'
+import { inOrderOf, keptAnswer } from './kept-answer.js'
 import type { LanguageModel } from './models.js'
 import { ToldUsage } from './told-usage.js'
-import type { ProviderTool, ToolResult } from './tool.js'
+import type { ProviderTool } from './tool.js'
 import { BROKEN_OFF, describeUpstreamError, refusesInput, rootOf } from './upstream-error.js'
 
 // Everything that depends on the version of the AI SDK's loop is in this file. A call never runs a tool: the SDK is shown tools that
 // cannot execute, and the turn runs them itself, between two calls.
 
 export type { ModelMessage }
-export type ToolResultOutput = ToolResultPart['output']
 
 // Sessions tell warnings as events; the SDK would write them to the host's console.
 globalThis.AI_SDK_LOG_WARNINGS ??= false
@@ -352,63 +350,4 @@ function reportedCost(usage: LanguageModelUsage, metadata: unknown): number | un
     if (typeof cost === 'number' && cost >= 0 && Number.isFinite(cost)) return cost
   }
   return undefined
-}
-
-/** The results of one answer's calls, as the model is shown them. */
-export const toolMessage = (
-  results: { id: string; name: string; result: ToolResult }[],
-  takesImages: boolean,
-): ModelMessage => ({
-  role: 'tool',
-  content: results.map(({ id, name, result }) => ({
-    type: 'tool-result',
-    toolCallId: id,
-    toolName: toolNameAsShown(name),
-    output: modelOutput(result, takesImages),
-  })),
-})
-
-/** Vendors refuse a result without a word: Amazon Bedrock any, Anthropic that of a call that failed. */
-const WORDLESS = '(no output)'
-const NO_IMAGES = '[An image was left out: this provider takes none in the result of a tool]'
-
-function modelOutput({ content, isError }: ToolResult, takesImages: boolean): ToolResultOutput {
-  const parts = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content
-  const shown = parts
-    .filter((part) => part.type !== 'text' || !isBlank(part.text))
-    .map((part) => (part.type === 'text' || takesImages ? part : { type: 'text' as const, text: NO_IMAGES }))
-  if (isError || shown.every((part) => part.type === 'text')) {
-    const texts = shown.flatMap((part) => (part.type === 'text' ? wellFormed(part.text) : []))
-    return { type: isError ? 'error-text' : 'text', value: texts.join('\n') || WORDLESS }
-  }
-  return {
-    type: 'content',
-    value: shown.map((part) =>
-      part.type === 'text'
-        ? { type: 'text', text: wellFormed(part.text) }
-        : { type: 'image-data', data: part.data, mediaType: part.mediaType },
-    ),
-  }
-}
-
-export const userMessage = (text: string): ModelMessage => ({ role: 'user', content: wellFormed(text) })
-
-/**
- * What is kept of an answer that broke off: its text. Thinking without its signature would be refused when it is sent back, and so would
- * white space alone.
- */
-export function partialMessage(blocks: MessageBlock[]): ModelMessage | undefined {
-  const spoken = blocks.flatMap((block) => (block.type === 'text' && 'text' in block ? [String(block.text)] : []))
-  const content = wellFormed(spoken.join(''))
-  return isBlank(content) ? undefined : { role: 'assistant', content }
-}
-
-/** Ids of all tool calls in a transcript. */
-export function toolCallIds(messages: ModelMessage[]): Set<string> {
-  const ids = new Set<string>()
-  for (const { role, content } of messages) {
-    if (role !== 'assistant' || typeof content === 'string') continue
-    for (const part of content) if (part.type === 'tool-call') ids.add(part.toolCallId)
-  }
-  return ids
 }

@@ -1,5 +1,6 @@
 import { cutAt } from '../../lib/cut-at.js'
-import type { ModelMessage, ToolResultOutput } from './model-call.js'
+import type { ModelMessage } from './model-call.js'
+import type { ToolResultOutput } from './transcript-messages.js'
 
 /** Of the results of one answer's calls together, in characters; each time they are refused at most half of a result. */
 const MOST_KEPT = 8_000

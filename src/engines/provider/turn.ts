@@ -6,17 +6,11 @@ import type { RunnerEvent } from '../runner.js'
 import { addUsage } from '../token-usage.js'
 import type { CallDesk } from './calls.js'
 import { callIdAsShown, forAnotherModel } from './kept-answer.js'
-import {
-  callModel,
-  type ModelAnswer,
-  type ModelRequest,
-  partialMessage,
-  toolCallIds,
-  toolMessage,
-} from './model-call.js'
+import { callModel, type ModelAnswer, type ModelRequest } from './model-call.js'
 import { ALL_TOO_LONG, takeBack } from './refused-input.js'
 import type { ProviderSession } from './runner.js'
 import type { TurnState } from './state.js'
+import { partialMessage, toolCallIds, toolMessage } from './transcript-messages.js'
 import { costOf } from './usage.js'
 
 export interface TurnContext extends Pick<ProviderSession, 'config' | 'source' | 'state' | 'prices'> {
