@@ -5,9 +5,9 @@ import type { InboxItem, SessionNotification } from '../../schemas/notifications
 import type { SessionInfo } from '../../schemas/sessions.js'
 import { until } from '../fixtures/build.js'
 import { type DaemonProcess, DEMO, runDaemon } from '../fixtures/daemon-process.js'
+import { ASKS } from '../fixtures/demo.js'
 import { WebhookSink } from '../fixtures/webhook-sink.js'
 
-const ASKS = '@@[{"tools":[{"tool":"fs_write","input":{"path":"a.txt","content":"a"}}]},{"text":"Written."}]@@'
 /** There is always a next one, however long this takes. */
 const REMINDERS = Array.from({ length: 12 }, (_, n) => ({ afterMs: 1_000 * 2 ** n, channel: 'phone' }))
 

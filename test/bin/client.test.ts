@@ -7,9 +7,9 @@ import { createClient } from '../../client/index.js'
 import { hashToken } from '../../src/daemon/tokens.js'
 import { until } from '../fixtures/build.js'
 import { DEMO, startDaemon, TOKEN } from '../fixtures/daemon-process.js'
+import { script } from '../fixtures/demo.js'
 import { runPlain } from '../fixtures/terminal.js'
 
-const script = (...answers: object[]): string => `@@${JSON.stringify(answers)}@@`
 const DEPLOY = { name: 'deploy', description: 'Deploys.', inputSchema: { type: 'object' } }
 
 /** A gateway, and the command line of somebody who may do everything there. */

@@ -6,8 +6,9 @@ import t from 'tap'
 import type { Answer } from '../../client/index.js'
 import { until } from '../fixtures/build.js'
 import { attached, eventFrame, said } from '../fixtures/client-platform.js'
+import { script } from '../fixtures/demo.js'
 import { CTRL_C, CTRL_D, CTRL_Z, runPlain, Terminal } from '../fixtures/terminal.js'
-import { asJob, script, skip, skipJobs, world } from '../fixtures/terminal-world.js'
+import { asJob, skip, skipJobs, world } from '../fixtures/terminal-world.js'
 
 const ID = 's'.repeat(36)
 const BLUE: Answer = { answers: { 'Which colour do you like better?': 'Blue' } }

@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import stringWidth from 'string-width'
 import t from 'tap'
 import { until } from '../fixtures/build.js'
+import { script } from '../fixtures/demo.js'
 import { CTRL_C, CTRL_D, runPlain, Terminal } from '../fixtures/terminal.js'
-import { script, skip, world } from '../fixtures/terminal-world.js'
+import { skip, world } from '../fixtures/terminal-world.js'
 
 t.test('whoever waits for a job is told that the gateway is away', { skip }, async (t) => {
   const { terminal, daemon, client } = await world(t)

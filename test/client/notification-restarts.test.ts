@@ -4,10 +4,10 @@ import { createClient, type InboxCount, type SessionNotification } from '../../c
 import { until } from '../fixtures/build.js'
 import { ChaosProxy, type Mood } from '../fixtures/chaos-proxy.js'
 import { mortalDaemon, TOKEN } from '../fixtures/daemon-process.js'
+import { ASKS } from '../fixtures/demo.js'
 import { rounds } from '../fixtures/rounds.js'
 
 const KILLS = rounds(3, 20)
-const ASKS = '@@[{"tools":[{"tool":"fs_write","input":{"path":"a.txt","content":"a"}}]},{"text":"Written."}]@@'
 
 /** What an application would have of the feed. */
 function reader(baseUrl: string, after: string, options: object) {

@@ -9,7 +9,7 @@ import {
   shot,
   skipWithoutChromium,
 } from '../fixtures/console-browser.js'
-import { script } from '../fixtures/console-seeds.js'
+import { script } from '../fixtures/demo.js'
 
 closeBrowserAfter(t)
 const skip = skipWithoutChromium

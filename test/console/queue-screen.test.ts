@@ -1,8 +1,9 @@
 import t from 'tap'
 import { hashToken } from '../../src/daemon/tokens.js'
 import { axe, closeBrowserAfter, consoleWorld, openConsole, skipWithoutChromium } from '../fixtures/console-browser.js'
-import { script, seeding } from '../fixtures/console-seeds.js'
+import { seeding } from '../fixtures/console-seeds.js'
 import { TOKEN } from '../fixtures/daemon-process.js'
+import { script } from '../fixtures/demo.js'
 
 closeBrowserAfter(t)
 

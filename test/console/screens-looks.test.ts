@@ -9,7 +9,8 @@ import {
   skipWithoutChromium,
   type WindowOptions,
 } from '../fixtures/console-browser.js'
-import { asksToWrite, script, seeding, waitingFor } from '../fixtures/console-seeds.js'
+import { seeding, waitingFor } from '../fixtures/console-seeds.js'
+import { asksToWrite, script } from '../fixtures/demo.js'
 
 closeBrowserAfter(t)
 

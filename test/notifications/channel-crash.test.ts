@@ -4,6 +4,7 @@ import t from 'tap'
 import type { InboxItem, SessionNotification } from '../../schemas/notifications.js'
 import { until } from '../fixtures/build.js'
 import { DEMO, runDaemon } from '../fixtures/daemon-process.js'
+import { ASKS } from '../fixtures/demo.js'
 import { SocketFollower, StreamFollower } from '../fixtures/feed-followers.js'
 import { rounds } from '../fixtures/rounds.js'
 import { type Heard, ToldChannels, tagOfRequest } from '../fixtures/told-channels.js'
@@ -12,8 +13,6 @@ const ROUNDS = rounds(4, 100)
 const CLIENTS = 3
 const AFTER_MS = { own: 500, phone: 900, team: 1_500 }
 const REMINDED = Object.keys(AFTER_MS) as (keyof typeof AFTER_MS)[]
-const script = (...answers: object[]): string => `@@${JSON.stringify(answers)}@@`
-const ASKS = script({ tools: [{ tool: 'fs_write', input: { path: 'a.txt', content: 'a' } }] }, { text: 'Written.' })
 
 // biome-ignore lint/suspicious/noExplicitAny: whatever the daemon answers
 type Json = any

@@ -1,10 +1,10 @@
 import t from 'tap'
-import { createProviderRunner, type DemoAnswer, providerEngine } from '../../../src/engines/provider/index.js'
+import { createProviderRunner, providerEngine } from '../../../src/engines/provider/index.js'
+import { script } from '../../fixtures/demo.js'
 import { open } from './host.js'
 
 const provider = { id: 'demo' }
 const engine = providerEngine({ demoChunkDelayMs: 0 })
-const script = (...answers: DemoAnswer[]) => `@@${JSON.stringify(answers)}@@`
 
 t.test('says what it is, streamed, with thinking and usage, the same each time', async (t) => {
   const say = async () => {
