@@ -73,6 +73,27 @@ t.test('the real SDK', { skip: AGENTS.claude.missing ?? false }, async (t) => {
     t.equal(host.of('system_init').length, 1)
   })
 
+  t.test('goes on whatever its agent says', async (t) => {
+    const { home, engine } = build(t)
+    const runner = await engine({
+      ...{ sessionId: 's', config: { cwd: home }, profile: { name: 'p', engine: 'cli' } },
+      bridge: { execute: () => Promise.reject(new Error('not here')) },
+    })
+    t.teardown(() => runner.close())
+    const host = new ScriptedHost()
+    await runner.start(host)
+    const ask = { type: 'control_request', request_id: 'x' }
+    const request = { subtype: 'can_use_tool', tool_name: 'Bash', input: {}, tool_use_id: 'toolu_1' }
+    const failed = { type: 'result', subtype: 'error_during_execution', is_error: true }
+    // what it asks for a second time, while it waits, the SDK would reject where nobody hears
+    const said = [null, 5, { type: 'control_response' }, { ...ask, request }, ask, { ...ask, request: null }]
+    t.match(await host.turn(runner, JSON.stringify(said)), { subtype: 'success', result: 'pong' })
+    await host.asked()
+    t.match(await host.turn(runner, JSON.stringify([failed])), { errors: ['error_during_execution'] })
+    t.match(await host.next('turn_completed'), { result: 'pong' })
+    t.strictSame(host.of('session_error'), [])
+  })
+
   t.test('with requireApiKey a session on a subscription ends before anything is asked of it', async (t) => {
     const { home, engine, agents, read } = build(t, { subscriptionType: 'Claude Max', apiProvider: 'firstParty' })
     const worker = createWorkerServer(

@@ -65,6 +65,9 @@ const KINDS = {
     user_message_uuids: Optional(Type.Array(Type.Unknown())),
     origin: Optional(Type.Object({ kind: Word })),
   }),
+  // the SDK's own to answer, which takes for granted that they have these
+  control_request: kind({ request: Anything }),
+  control_response: kind({ response: Anything }),
   rate_limit_event: kind({ rate_limit_info: Anything }),
   'system/init': kind({
     ...{ session_id: Word, model: Word, permissionMode: Word, apiKeySource: Maybe, claude_code_version: Maybe },

@@ -23,6 +23,7 @@ import { callRules } from './call-rules.js'
 import { assumedInit, runnerCapabilities } from './describe.js'
 import { denialIn, failureOf, isItsEnd, refusalIn } from './failure.js'
 import { Gate } from './gate.js'
+import { heardBySdk } from './heard.js'
 import { isForgotten, replayOf, takenOver } from './history.js'
 import { BROKEN_OFF, Interruption, NOT_TAKEN } from './interruption.js'
 import { budgetLeft, spentBefore } from './limits.js'
@@ -276,7 +277,7 @@ export class ClaudeRunner implements Runner {
           this.#process = agent
           // the SDK waits for its end, and one that says nothing more might never come to it
           agent.child.stdout.once('end', () => void agent.lastWords())
-          return agent.child
+          return heardBySdk(agent, (said) => this.#reader.read(said) !== undefined)
         },
       },
     })
