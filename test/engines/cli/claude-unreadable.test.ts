@@ -72,6 +72,36 @@ t.test('what a message can do without is left out where it is of another type', 
   t.strictSame(host.events.filter(wrongIn), [])
 })
 
+t.test('of a list with an entry that cannot be read the others are', async (t) => {
+  sdk.present({ answer: { models: [null, { value: 'm' }, { value: 5 }], commands: [{ name: 'help' }, 'x'] } })
+  const warnings: object[] = []
+  const logger: Logger = { ...silentLogger, warn: (fields) => void warnings.push(fields) }
+  const { runner, host } = await start(t, { logger })
+  t.match(host.of('capabilities'), [{ models: [{ value: 'm', displayName: 'm' }], commands: [{ name: 'help' }] }])
+  const text = { type: 'text', text: 'hi' }
+  const result = { type: 'tool_result', tool_use_id: 't', content: 'yes' }
+  await host.turn(
+    runner,
+    script(
+      { ...said({}), message: { content: [null, text, { type: 'text', text: 5 }] } },
+      user([5, result]),
+      { ...init, tools: ['Bash', 5], skills: [null, 'pdf'], mcp_servers: [null, { name: 'm', status: 'failed' }, {}] },
+      { type: 'result' },
+    ),
+  )
+  t.strictSame(
+    [...host.of('assistant_message'), ...host.of('user_message')].map(({ message }) => message.content),
+    [[text], [result]],
+  )
+  const servers = [{ name: 'm', status: 'failed' }]
+  t.match(host.of('system_init').at(-1), { tools: ['Bash'], skills: ['pdf'], mcpServers: servers })
+  t.strictSame(host.events.filter(wrongIn), [])
+  t.match(
+    warnings,
+    ['assistant', 'user', 'system/init'].map((type) => ({ type })),
+  )
+})
+
 t.test(
   'however it is told, the end of a turn ends it, and its figures are numbers, as are those after it',
   async (t) => {
