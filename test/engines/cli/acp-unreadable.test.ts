@@ -120,6 +120,45 @@ t.test('a message that cannot be read is passed over, and the operator is told o
   t.strictSame(written(), [], 'nobody but the operator is told')
 })
 
+t.test('what is asked in another shape is refused, and the operator is told once', async (t) => {
+  const warnings: object[] = []
+  const logger: Logger = { ...silentLogger, warn: (fields) => void warnings.push(fields) }
+  const { runner, host } = await startRawAcp(t, {}, { logger, answer: () => ({ behavior: 'allow' }) })
+  const yes = { optionId: 'y', name: 'Yes', kind: 'allow_once' }
+  const asked = { sessionId: 's', toolCall: { toolCallId: 'c', title: 'x' }, options: [yes] }
+  const unreadable = [
+    ...[null, [], {}, { ...asked, sessionId: 5 }, { ...asked, toolCall: null }, { ...asked, toolCall: { title: 'x' } }],
+    ...[
+      { ...asked, options: 'yes' },
+      { ...asked, options: [null] },
+      { ...asked, options: [{ ...yes, kind: 5 }] },
+    ],
+  ].map((params, at) => ({ jsonrpc: '2.0', id: at + 100, method: 'session/request_permission', params }))
+  t.match(await host.turn(runner, JSON.stringify(unreadable)), { subtype: 'success' })
+  t.strictSame(host.asks, [])
+  t.match(warnings, [{ agent: 'scripted', type: 'session/request_permission', problem: /^: Expected object/ }])
+  t.equal(warnings.length, 1)
+})
+
+t.test(
+  'of what is asked with a way to answer that nobody knows, a newer one say, the others are offered',
+  async (t) => {
+    const warnings: object[] = []
+    const logger: Logger = { ...silentLogger, warn: (fields) => void warnings.push(fields) }
+    const { runner, host } = await startRawAcp(t, {}, { logger, answer: () => ({ behavior: 'allow' }) })
+    const options = ['allow_for_today', 'allow_once', 'reject_once'].map((kind) => ({
+      optionId: kind,
+      name: kind,
+      kind,
+    }))
+    const toolCall = { toolCallId: 'c', title: 'x', rawInput: { command: 'ls' } }
+    const ask = { method: 'session/request_permission', params: { sessionId: 's', toolCall, options } }
+    await host.turn(runner, JSON.stringify([{ jsonrpc: '2.0', id: 100, ...ask }]))
+    t.match(host.asks, [{ toolUseId: 'c', input: { command: 'ls' } }])
+    t.match(warnings, [{ type: 'session/request_permission', problem: /^options\.0\.kind: / }])
+  },
+)
+
 t.test('whatever it says, its turns end, and what is told has the shape of its type', async (t) => {
   const written = t.capture(console, 'error')
   const values = new MutatedValues(SEED)

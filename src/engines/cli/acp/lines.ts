@@ -2,7 +2,7 @@ import { finished, type Readable, Writable } from 'node:stream'
 import { ndJsonStream, type Stream } from '@agentclientprotocol/sdk'
 import { deferred } from '../../../lib/deferred.js'
 import type { AgentProcess } from '../process.js'
-import { answerIn, isOtherUpdate, type Unreadable, wrongIn } from './readable.js'
+import { answerIn, askIn, isAsk, isOtherUpdate, type Unreadable, wrongIn } from './readable.js'
 
 type Message = Stream['readable'] extends ReadableStream<infer T> ? T : never
 
@@ -14,7 +14,7 @@ export const OTHER_UPDATE = 'session-gateway/other_update'
 
 /**
  * The messages of a process. The SDK writes what it cannot place, or read, to the standard error of its host: that does not come to it.
- * @param onUnreadable is told of what is passed over
+ * @param onUnreadable is told of what is passed over, and of what is asked in another shape
  */
 export function linesOf(agent: AgentProcess, onUnreadable: (unreadable: Unreadable) => void = () => {}): Stream {
   const { stdin, stdout } = agent.child
@@ -38,7 +38,9 @@ export function linesOf(agent: AgentProcess, onUnreadable: (unreadable: Unreadab
           }
           const unreadable = wrongIn(message)
           if (unreadable) onUnreadable(unreadable)
-          else controller.enqueue(isOtherUpdate(message) ? { ...message, method: OTHER_UPDATE } : message)
+          if (isAsk(message)) controller.enqueue(askIn(message))
+          else if (!unreadable)
+            controller.enqueue(isOtherUpdate(message) ? { ...message, method: OTHER_UPDATE } : message)
         },
       }),
     ),

@@ -2,6 +2,7 @@ import { type AnyMessage, methods, type SessionUpdate } from '@agentclientprotoc
 import { type TProperties, Type } from '@sinclair/typebox'
 import { isRecord } from '../../../lib/json-value.js'
 import { type Checker, compileSchema } from '../../../lib/validation.js'
+import { readAs } from '../read-as.js'
 
 const Word = Type.String()
 const Count = Type.Integer({ minimum: 0 })
@@ -38,6 +39,21 @@ const KINDS = {
 const BY_NAME: ReadonlyMap<unknown, Checker<unknown>> = new Map(Object.entries(KINDS))
 const OTHER = kind({ sessionUpdate: Word })
 
+/** What the SDK cannot do without of what is asked of a person: it refuses the whole of it for one option that it does not know. */
+const Ask = Type.Object({
+  sessionId: Word,
+  toolCall: Type.Object({ toolCallId: Word }),
+  options: Type.Array(
+    Type.Object({
+      ...{ optionId: Word, name: Word },
+      kind: Type.Union(
+        (['allow_once', 'allow_always', 'reject_once', 'reject_always'] as const).map((kind) => Type.Literal(kind)),
+      ),
+    }),
+  ),
+})
+const asks = compileSchema(Ask)
+
 /** Of a message, or of an update by its own kind, that has another shape. */
 export interface Unreadable {
   readonly type: string | undefined
@@ -50,14 +66,32 @@ export function isOtherUpdate(message: object): boolean {
   return update !== undefined && !BY_NAME.has(update.sessionUpdate)
 }
 
-/** What is wrong with a message that asks or tells something, where it is to be passed over. */
+/** Whether a message asks for permission. */
+export const isAsk = (message: object): boolean =>
+  'id' in message && (message as { method?: unknown }).method === methods.client.session.requestPermission
+
+/** What an agent asks, as far as it can be read: what lacks more than some of its options is for the SDK to refuse. */
+export function askIn<Message extends object>(message: Message): Message {
+  const params = readAs(Ask, (message as { params?: unknown }).params)
+  return params === undefined ? message : { ...message, params }
+}
+
+/** What is wrong with a message that asks or tells something. */
 export function wrongIn(message: object): Unreadable | undefined {
   const { method, params } = message as { method?: unknown; params?: unknown }
   if (typeof method !== 'string') return { type: undefined, problem: 'method: Expected string.' }
+  if (isAsk(message)) return problemOf(asks, params, method)
   if (method !== methods.client.session.update || 'id' in message) return undefined
   const sessionUpdate = updateIn(message)?.sessionUpdate
-  const [first] = (BY_NAME.get(sessionUpdate) ?? OTHER).errors(params)
-  const type = typeof sessionUpdate === 'string' ? sessionUpdate : method
+  return problemOf(
+    BY_NAME.get(sessionUpdate) ?? OTHER,
+    params,
+    typeof sessionUpdate === 'string' ? sessionUpdate : method,
+  )
+}
+
+function problemOf(checker: Checker<unknown>, params: unknown, type: string): Unreadable | undefined {
+  const [first] = checker.errors(params)
   return first && { type, problem: `${first.path}: ${first.message}` }
 }
 
