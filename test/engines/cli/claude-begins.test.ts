@@ -206,3 +206,14 @@ t.test('one that says that it cannot work, and lives on, has a moment to end or 
   const better = await start(t, { config: { env: { CLAUDE_TELLS: JSON.stringify(unable) } } })
   t.match(await better.host.turn(better.runner, 'hi'), { result: 'pong' })
 })
+
+t.test('that moment is over with its start', async (t) => {
+  const clock = new VirtualClock()
+  const unable = JSON.stringify({ is_error: true, errors: ['Not signed in'] })
+  const { runner, host } = await build(t, { config: { env: { CLAUDE_UNABLE: unable } }, clock })
+  const refused = t.rejects(runner.start(host), { code: 'SG_ERR_ENGINE_START' })
+  await until(() => clock.pendingTimers === 3, 'its moment, beside those of every start')
+  await runner.close()
+  await refused
+  await until(() => clock.pendingTimers === 0, 'nothing waits for it')
+})

@@ -23,6 +23,7 @@ export class Opening {
   readonly #reported = deferred()
   readonly #result = deferred<SdkResult>()
   readonly #refusal = deferred<SdkResult>()
+  readonly #over = deferred<undefined>()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -69,11 +70,14 @@ export class Opening {
   async #answer(): Promise<SdkResult> {
     const first = await Promise.race([this.#result.promise, this.#refusal.promise])
     if (!first.is_error) return first
-    return within(ENDING_MS, this.#result.promise, {
-      clock: this.#clock,
-      onLate: () => {
-        throw startError(asSentence(errorsOf(first).join(' ')))
-      },
-    })
+    const better = Promise.race([this.#result.promise, this.#over.promise])
+    const answer = await within(ENDING_MS, better, { clock: this.#clock })
+    if (!answer) throw startError(asSentence(errorsOf(first).join(' ')))
+    return answer
+  }
+
+  /** Nothing of it is waited for any more. */
+  end(): void {
+    this.#over.resolve(undefined)
   }
 }

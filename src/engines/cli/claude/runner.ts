@@ -202,6 +202,7 @@ export class ClaudeRunner implements Runner {
 
   close(): Promise<void> {
     this.#closing ??= (async () => {
+      this.#opening.end()
       this.#interruption.end()
       this.#comeback.end()
       if (this.#isParked && this.#gate.held && !this.#pausing.over) await this.#putOff()
