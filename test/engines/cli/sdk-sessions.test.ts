@@ -16,6 +16,7 @@ import { SpawnSlots } from '../../../src/engines/cli/spawn-slots.js'
 import { systemClock } from '../../../src/lib/clock.js'
 import { until } from '../../fixtures/build.js'
 import { processesOf } from '../../fixtures/processes.js'
+import { RAW_ACP } from '../../fixtures/scripted-acp.js'
 
 const AGENT = new URL('../../fixtures/scripted-acp-agent.mjs', import.meta.url).pathname
 
@@ -154,6 +155,22 @@ t.test('an agent that cannot be spoken with is not said to have no sessions', as
     code: 'SG_ERR_ENGINE_START',
     message: /speaks version 2 of the Agent Client Protocol/,
   })
+})
+
+t.test('an agent whose list has no end is not asked for ever', async (t) => {
+  const answers = {
+    initialize: {
+      result: { protocolVersion: 1, agentCapabilities: { sessionCapabilities: { list: {}, delete: {} } } },
+    },
+    'session/list': { result: { sessions: [], nextCursor: 'more' } },
+  }
+  const endless = { name: 'endless', command: process.execPath, args: [RAW_ACP] }
+  const env = { PATH: process.env.PATH, ACP_ANSWERS: JSON.stringify(answers) }
+  const subject = cliSubject({ agents: [endless] }, { name: 'e', engine: 'cli', agent: 'endless' }, env)
+  const refused = { code: 'SG_ERR_ENGINE_START', message: /lists its sessions in more than 1000 pages/ }
+  await t.rejects(listSdkSessions([subject], { limit: 1, offset: 0 }, SDK), refused)
+  const deletion = { sessionId: 'x', assertUnused: () => Promise.resolve() }
+  await t.rejects(deleteSdkSession(subject, deletion, SDK), refused)
 })
 
 t.test('of an agent that ends when it is asked it is told how it ended, and what it said', async (t) => {

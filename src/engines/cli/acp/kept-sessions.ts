@@ -74,10 +74,13 @@ export async function assertBegunIn(agent: ClientContext, dir: string, sessionId
   )
 }
 
-/** Page by page. */
+/** Far more than any agent has; one whose list has no end would be asked until its time is over. */
+const MAX_PAGES = 1_000
+
+/** Page by page. @throws GatewayError after too many of them */
 async function* listed(agent: ClientContext, dir: string | undefined): AsyncGenerator<SdkSessionInfo[]> {
   let cursor: string | undefined
-  do {
+  for (let left = MAX_PAGES; left > 0; left--) {
     const page = await pageOf(agent, dir, cursor)
     yield page.sessions
       .filter(({ cwd }) => dir === undefined || cwd === dir)
@@ -86,7 +89,9 @@ async function* listed(agent: ClientContext, dir: string | undefined): AsyncGene
         ...(cwd !== undefined && { cwd }),
       }))
     cursor = page.nextCursor
-  } while (cursor)
+    if (!cursor) return
+  }
+  throw startError(`The agent lists its sessions in more than ${MAX_PAGES} pages, and is not asked further.`)
 }
 
 /**
