@@ -12,7 +12,8 @@ import { PROCESS_MARK } from './markers.js'
 
 /** How long an agent has between the request to end and its end. */
 const STOP_GRACE_MS = 5_000
-const LAST_WORDS_MS = 1_000
+/** How long one that speaks no more has to end: what only wraps an agent, `docker run --rm` or `ssh`, tidies up after it first. */
+export const LAST_WORDS_MS = 3_000
 /** What it said may arrive after its exit; a child that it left behind may keep the pipes open for ever. */
 const TRAILING_MS = 250
 const POLL_MS = 10
@@ -162,7 +163,10 @@ export class AgentProcess {
     clearTimeout(timer)
     if (error) return `The agent could not be started: ${ended(error.message)}`
     await within(TRAILING_MS, this.#saidAll)
-    if (closed) return `The agent closed its standard ${closed} without ending, and was ended.${this.saying}`
+    if (closed) {
+      const seconds = LAST_WORDS_MS / 1_000
+      return `The agent closed its standard ${closed}, did not end within ${seconds} s, and was ended.${this.saying}`
+    }
     const how = signal ? `was ended by ${signal}` : `exited with code ${code}`
     return `The agent ${how}.${this.saying}`
   }

@@ -2,8 +2,8 @@ import t from 'tap'
 import { processesOf } from '../../fixtures/processes.js'
 import { script, startRawAcp } from '../../fixtures/scripted-acp.js'
 
-const CLOSED_OUTPUT = 'The agent closed its standard output without ending, and was ended.'
-const CLOSED_INPUT = /^The agent closed its standard input without ending, and was ended\./
+const CLOSED_OUTPUT = 'The agent closed its standard output, did not end within 3 s, and was ended.'
+const CLOSED_INPUT = /^The agent closed its standard input, did not end within 3 s, and was ended\./
 
 for (const method of ['initialize', 'session/new', 'session/set_mode'])
   for (const [does, message] of [

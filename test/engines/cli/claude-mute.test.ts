@@ -5,7 +5,7 @@ import { processesOf } from '../../fixtures/processes.js'
 t.beforeEach(() => sdk.present())
 
 const MUTE = 'console.error("tired"); fs.closeSync(1); setInterval(() => {}, 1000)'
-const message = 'The agent closed its standard output without ending, and was ended. It said: tired'
+const message = 'The agent closed its standard output, did not end within 3 s, and was ended. It said: tired'
 
 t.test('a start of one that closes its standard output and lives on is refused', async (t) => {
   const { runner, host } = await build(t, { config: { env: { CLAUDE_DIES: MUTE } } })

@@ -157,8 +157,33 @@ t.test('of one that speaks no more, and does not end, it is said who ended it', 
   const agent = await run(t, 'echo tired >&2; exec >&-; while :; do sleep 0.01; done')
   agent.child.stdout.resume()
   await once(agent.child.stdout, 'end')
-  t.equal(await agent.lastWords(), 'The agent closed its standard output without ending, and was ended. It said: tired')
+  t.equal(
+    await agent.lastWords(),
+    'The agent closed its standard output, did not end within 3 s, and was ended. It said: tired',
+  )
 })
+
+t.test(
+  'of what wraps an agent, and ends a while after it has closed its output, it is said how it ended',
+  async (t) => {
+    const agent = await run(t, 'exec >&-; read -r line; exit 7')
+    agent.child.stdout.resume()
+    await once(agent.child.stdout, 'end')
+    const start = setTimeout
+    const waits: { run: () => void; ms: number }[] = []
+    const timers = t.intercept(globalThis, 'setTimeout', {
+      value: (run: () => void, ms: number) => {
+        waits.push({ run, ms })
+        return start(() => {}, 0)
+      },
+    })
+    const words = agent.lastWords()
+    timers.restore()
+    for (const { run, ms } of waits) if (ms <= 2_000) run()
+    agent.child.stdin.write('removed\n')
+    t.equal(await words, 'The agent exited with code 7.')
+  },
+)
 
 t.test('the orphans of a gateway that died are ended at boot, those of a living one are not', async (t) => {
   const living = await run(t, 'sleep 600 & echo $!; wait')

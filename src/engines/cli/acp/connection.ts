@@ -11,7 +11,7 @@ import {
 import { startError } from '../../../errors.js'
 import { onceAborted } from '../../../lib/aborted.js'
 import { within } from '../../../lib/within.js'
-import type { AgentProcess } from '../process.js'
+import { type AgentProcess, LAST_WORDS_MS } from '../process.js'
 import { linesOf, OTHER_UPDATE } from './lines.js'
 import type { Unreadable } from './readable.js'
 
@@ -67,8 +67,8 @@ export function connectAcp(agentProcess: AgentProcess, listener: AcpListener): A
   }
 }
 
-/** An agent whose connection broke while it started has that long to be gone. */
-const ENDING_MS = 2_000
+/** An agent whose connection broke while it started has that long to be gone: it is ended then. */
+const ENDING_MS = LAST_WORDS_MS + 1_000
 
 /** How an agent ended, and what it said, tells more than how its connection broke; an agent that answered has not ended. */
 export async function instead(ended: Promise<string>, error: unknown): Promise<never> {
