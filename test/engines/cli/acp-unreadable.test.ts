@@ -37,6 +37,18 @@ for (const [what, answers, told] of [
       ],
     },
   ],
+  [
+    'one of its options, and of its models,',
+    { 'session/new': options(null!, model({ options: [null, { group: 'g', options: [5, { value: 's' }] }] })) },
+    { models: [{ value: 's', displayName: 's' }] },
+  ],
+  [
+    'one of its models of an earlier kind',
+    {
+      'session/new': opened({ models: { currentModelId: 's', availableModels: [null, { modelId: 's', name: 'S' }] } }),
+    },
+    { models: [{ value: 's', displayName: 'S' }] },
+  ],
 ] as [string, Record<string, object>, object][])
   t.test(`an agent that tells ${what} in the wrong type is open all the same`, async (t) => {
     const { runner, host } = await startRawAcp(t, answers)

@@ -1,5 +1,6 @@
 import type { ClientContext, SessionConfigOption } from '@agentclientprotocol/sdk'
 import { startError } from '../../../errors.js'
+import { isRecord } from '../../../lib/json-value.js'
 import { ended } from '../../../lib/sentence.js'
 import { reasonOf } from './connection.js'
 
@@ -145,15 +146,19 @@ function listed(models: readonly ModelChoice[]): string {
 
 /** What a client may choose of one kind. */
 function selectOf({ configOptions }: SessionAnswer, category: string) {
-  const found = configOptions?.find((one) => one.type === 'select' && (one.category ?? one.id) === category)
+  const found = configOptions
+    ?.filter(isRecord)
+    .find((one) => one.type === 'select' && (one.category ?? one.id) === category)
   return found?.type === 'select' ? found : undefined
 }
 
 function modelsOf(answer: SessionAnswer): ModelChoice[] {
   const choices =
-    selectOf(answer, 'model')?.options.flatMap((one) => ('options' in one ? one.options : [one])) ??
-    (answer.models?.availableModels ?? []).map(({ modelId, ...said }) => ({ ...said, value: modelId }))
-  return choices.flatMap((told) => {
+    selectOf(answer, 'model')
+      ?.options.filter(isRecord)
+      .flatMap((one) => ('options' in one ? one.options : [one])) ??
+    (answer.models?.availableModels ?? []).filter(isRecord).map(({ modelId, ...said }) => ({ ...said, value: modelId }))
+  return choices.filter(isRecord).flatMap((told) => {
     const value = wordIn(told.value)
     const description = wordIn(told.description)
     // without that it cannot be chosen
