@@ -62,6 +62,20 @@ t.test('a request in which nothing is asked comes to it as one that it refuses',
   t.equal(problems.length, 2)
 })
 
+t.test('what asks for permission and does not say for which call is refused, too', async (t) => {
+  const ask = { subtype: 'can_use_tool', tool_name: 'Bash', input: {}, tool_use_id: 't' }
+  const asks = [ask, { ...ask, tool_name: 5 }, { ...ask, tool_use_id: undefined }]
+  const { lines, problems } = await heardOf(
+    t,
+    asks.map((request) => ({ type: 'control_request', request_id: 'x', request })),
+  )
+  t.strictSame(
+    lines.slice(0, -1).map((line) => JSON.parse(line).request),
+    [ask, {}, {}],
+  )
+  t.equal(problems.length, 2)
+})
+
 t.test('the errors of a turn come to it as a list of texts', async (t) => {
   const failed = { type: 'result', subtype: 'error_during_execution', is_error: true }
   const told = [undefined, null, 'no', ['a', { b: 1 }], ['a']].map((errors) => ({ ...failed, errors }))

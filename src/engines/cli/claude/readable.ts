@@ -65,8 +65,13 @@ const KINDS = {
     user_message_uuids: Optional(Type.Array(Type.Unknown())),
     origin: Optional(Type.Object({ kind: Word })),
   }),
-  // the SDK's own to answer, which takes for granted that they have these
-  control_request: kind({ request: Anything }),
+  // read by the SDK, which takes for granted that they have these; what a person is asked without them nobody can be shown
+  control_request: kind({
+    request: Type.Union([
+      Type.Object({ subtype: Type.Literal('can_use_tool'), tool_name: Word, tool_use_id: Word }),
+      Type.Object({ subtype: Type.String({ pattern: '^(?!can_use_tool$)' }) }),
+    ]),
+  }),
   control_response: kind({ response: Anything }),
   rate_limit_event: kind({ rate_limit_info: Anything }),
   'system/init': kind({
