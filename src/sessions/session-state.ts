@@ -75,7 +75,9 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   queued: readonly QueuedMessage[] | undefined
   /** Looks again whether its engine may go. */
   goingLook: Timer | undefined
-  /** That the session could not be written down where it waits, which is not to be tried again before `at`. */
+  /** When something was last told, as `Clock.steady` counts. */
+  activeAt: number
+  /** That the session could not be written down where it waits, which is not to be tried again before `at`, as `Clock.steady` counts. */
   parkRefused: { at: number; readonly tries: number } | undefined
   #shownStatus: SessionStatus = 'starting'
   /** Where the log tells that it is parked. */
@@ -103,6 +105,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
     this.key = init.key
     this.createdAt = left?.whole.state.info.createdAt ?? world.clock.now()
     const { keeping, clock, eventLog: limits } = world
+    this.activeAt = clock.steady()
     const { whole, lastSeq = 0 } = left ?? {}
     const { sleeps = false, oldestSeq, state: { isStale = false } = {} } = whole ?? {}
     const written = left && { reservedSeq: lastSeq, sleeps, isStale, oldestSeq }
@@ -325,6 +328,7 @@ export class SessionState implements PermissionDeskOwner, LogSource, JournalOwne
   append(body: SessionEventBody, ts = this.world.clock.now()): void {
     const seq = this.log.append(body, ts)
     this.facts.lastActivityAt = ts
+    this.activeAt = this.world.clock.steady()
     const { leavesState, isUrgent } = EVENT_TYPES[body.type]
     if (this.writer && !leavesState) this.writer.touch()
     if (isUrgent) this.clients.hurry(seq)

@@ -303,7 +303,7 @@ export class Session extends SessionState {
   }
 
   detach(attachment: Attachment): void {
-    this.clients.detach(attachment, this.world.clock.now())
+    this.clients.detach(attachment, this.world.clock.steady())
     this.world.sleep.consider(this)
   }
 

@@ -349,7 +349,7 @@ t.test('an engine whose time has come while another one was started stays, when 
   const released: string[] = []
   const session = {
     id: 's1',
-    facts: { lastActivityAt: 0 },
+    activeAt: 0,
     clients: { count: 0, leftAt: undefined },
     leaveDesk: { canPark: false, canRelease: true, letGo: () => void released.push('s1'), fallAsleep: () => {} },
   }

@@ -39,7 +39,7 @@ export class Clients implements LogReaders {
   /** Such an event was sent in this turn: others go with the rest of it. */
   #hurried = false
   #pressure: ReaderPressure | undefined
-  /** Epoch milliseconds of the last time that the last client left. */
+  /** When the last client left last, as `Clock.steady` counts. */
   leftAt: number | undefined
 
   constructor(source: ClientsSource, max: number) {

@@ -25,6 +25,7 @@ const RETRY: Backoff = { firstMs: 1_000, longestMs: 5 * 60_000 }
  */
 interface Due {
   what: 'park' | 'hold' | 'release'
+  /** As `Clock.steady` counts: a clock that is set changes nothing. */
   at: number
 }
 
@@ -63,7 +64,7 @@ export class FallingAsleep {
     const due = this.#closed ? undefined : this.#due(session)
     if (!due) return
     const { clock, retryAfter, mailbox } = this.#parts
-    const delayMs = due.at - clock.now()
+    const delayMs = due.at - clock.steady()
     const { parkRefused } = session
     const again = () => {
       if (parkRefused) parkRefused.at = 0
@@ -75,7 +76,7 @@ export class FallingAsleep {
   }
 
   #due(session: Session): Due | undefined {
-    const { clients, facts } = session
+    const { clients, activeAt } = session
     const { parkDelayMs, idleReleaseMs, clock } = this.#parts
     if (session.leaveDesk.canPark) {
       // what an engine that goes would refuse is kept by then as if it had taken it
@@ -88,9 +89,9 @@ export class FallingAsleep {
       return park.at <= hold.at ? park : hold
     }
     if (idleReleaseMs === undefined || !session.leaveDesk.canRelease) return undefined
-    const aloneSince = Math.max(facts.lastActivityAt, clients.leftAt ?? 0)
+    const aloneSince = Math.max(activeAt, clients.leftAt ?? 0)
     // what goes on in the background keeps it, and what comes of that, once it is over, is looked at again
-    const nextLook = session.link?.isAtWork ? clock.now() + Math.max(idleReleaseMs, LOOK_MS) : 0
+    const nextLook = session.link?.isAtWork ? clock.steady() + Math.max(idleReleaseMs, LOOK_MS) : 0
     return { what: 'release', at: Math.max(aloneSince + idleReleaseMs, nextLook) }
   }
 
@@ -98,7 +99,7 @@ export class FallingAsleep {
   async #inTurn(session: Session): Promise<void> {
     const due = this.#closed ? undefined : this.#due(session)
     if (!due) return
-    if (due.at > this.#parts.clock.now()) this.consider(session)
+    if (due.at > this.#parts.clock.steady()) this.consider(session)
     else if (due.what === 'hold') await this.#hold(session)
     else await this.#sleep(session, due.what === 'park')
   }
@@ -193,7 +194,7 @@ export class FallingAsleep {
     this.#report(session, true, error)
     const tries = (session.parkRefused?.tries ?? 0) + 1
     this.#refused.set(session.id, session)
-    session.parkRefused = { at: this.#parts.clock.now() + delayAfter(tries, RETRY), tries }
+    session.parkRefused = { at: this.#parts.clock.steady() + delayAfter(tries, RETRY), tries }
   }
 
   #notRefused(session: Session): void {

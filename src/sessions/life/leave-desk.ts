@@ -67,10 +67,10 @@ export class LeaveDesk {
     return started && serving && isIdle && isAlone && link?.givesSnapshot === true
   }
 
-  /** Since when it waits, as far as the queue is concerned whose run it is; it has an engine. */
+  /** Since when it waits, as `Clock.steady` counts, as far as the queue is concerned whose run it is; it has an engine. */
   get heldFrom(): number {
     const { link, world } = this.#session
-    link!.hold ??= { since: world.clock.now(), told: false }
+    link!.hold ??= { since: world.clock.steady(), told: false }
     return link!.hold.since
   }
 
