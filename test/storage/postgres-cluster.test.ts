@@ -353,11 +353,16 @@ if (hasPostgres()) {
   t.test('a second node of a name is told of the first', async (t) => {
     const world = await clusterWorld(t)
     await world.node('a')
-    await t.rejects(world.node('a'), {
+    const taken = {
       message: new RegExp(
         `living node of this name already: node a, process ${process.pid} on host .*, at .*cluster\\.node`,
       ),
-    })
+    }
+    await t.rejects(world.node('a'), taken)
+    const now = Date.now
+    t.teardown(() => Object.assign(Date, { now }))
+    Object.assign(Date, { now: () => now() + 3_600_000 })
+    await t.rejects(world.node('a'), taken, 'nor is it gone because the clock was set')
   })
 
   t.test('a single process that starts writes nothing anew of the sessions that are there', async (t) => {

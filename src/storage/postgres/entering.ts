@@ -2,11 +2,18 @@ import { hostname } from 'node:os'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { VERSION } from '../../lib/package-root.js'
-import { processStartedAt } from '../../lib/process-list.js'
 import type { NodeAnnouncement } from '../cluster.js'
 import { StorageError } from '../storage.js'
 import type { Link, LinkOptions } from './link.js'
-import { type Holder, isGone, LOOK_AGAIN_MS, type Neighbour, nameOf, neighboursAsked } from './membership.js'
+import {
+  type Holder,
+  isGone,
+  LOOK_AGAIN_MS,
+  type Neighbour,
+  nameOf,
+  neighboursAsked,
+  STARTED_AT,
+} from './membership.js'
 import { statement } from './plan.js'
 import { DELETE_SINGLE, INSERT, JOIN_IN_TURN, NAMESAKES } from './tables/members.js'
 import { integerArray, textArray } from './values.js'
@@ -37,7 +44,7 @@ export async function enter(
   leaseMs: number,
 ): Promise<Entered> {
   const values = [
-    ...[hostname(), process.pid, processStartedAt(), version || VERSION],
+    ...[hostname(), process.pid, STARTED_AT, version || VERSION],
     ...[name, url, protocol, slots, config, leaseMs],
   ]
   const seen = new Map<number, string>()

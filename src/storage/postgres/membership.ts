@@ -17,7 +17,9 @@ import { checkWays, type DirectOptions, KEEP_ALIVE } from './ways.js'
 const GRACE_MS = 10_000
 /** Whether who has it is gone. */
 export const LOOK_AGAIN_MS = 250
-/** The clock may be set a little while a process runs. */
+/** Of this process, told once: reckoned anew after the clock was set, it would be that of another one. */
+export const STARTED_AT = processStartedAt()
+/** Others may have reckoned it a little later. */
 const SAME_START_MS = 5_000
 const RETRY: Backoff = { firstMs: 100, longestMs: 5_000 }
 
@@ -91,7 +93,7 @@ export class Membership {
         statement('DELETE FROM @idempotency_keys WHERE answer IS NULL AND made IS NULL'),
         statement(
           'INSERT INTO @members (host, pid, started_at, version) VALUES ($1, $2, $3, $4) RETURNING n',
-          ...[hostname(), process.pid, processStartedAt(), VERSION],
+          ...[hostname(), process.pid, STARTED_AT, VERSION],
         ),
       ])
       return new Membership(rows.at(-1)![0]!.n as number, link, options)
@@ -226,7 +228,7 @@ const holderOf = ({ name, pid, host, startedAt, version }: FoundHolder): Holder 
 export function isGone({ host, pid, startedAt }: Pick<Holder, 'host' | 'pid' | 'startedAt'>): boolean {
   if (host !== hostname()) return false
   // in a container every first process has the same number
-  if (pid === process.pid) return Math.abs(startedAt - processStartedAt()) > SAME_START_MS
+  if (pid === process.pid) return Math.abs(startedAt - STARTED_AT) > SAME_START_MS
   try {
     process.kill(pid, 0)
     return false
