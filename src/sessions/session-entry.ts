@@ -18,8 +18,8 @@ export class SessionEntry {
   lastSeq: number | undefined
   /** Whether the session counts as one that lives: not parked, not terminal. */
   lives = false
-  /** Epoch milliseconds of the last time that somebody asked for the session itself. */
-  lookedAt = 0
+  /** When somebody last asked for the session itself, as `Clock.steady` counts. */
+  lookedAt = Number.NEGATIVE_INFINITY
   /** Removes a terminal session when its retention is over. */
   retention: Timer | undefined
   /** Until the session is looked at again, to be let go of. */

@@ -217,13 +217,13 @@ export class SessionTable {
     entry.session = session
     session.order = entry.order
     entry.storedInfo = undefined
-    entry.lookedAt = this.#clock.now()
+    entry.lookedAt = this.#clock.steady()
     this.unloadLater(session.id)
   }
 
   /** Somebody asked for the session itself and may be about to attach to it. */
   onLook(entry: SessionEntry): void {
-    entry.lookedAt = this.#clock.now()
+    entry.lookedAt = this.#clock.steady()
   }
 
   /** Lets go of a stored session that nobody looks at, or later when somebody does. */
@@ -239,7 +239,10 @@ export class SessionTable {
     // where its engine can start it is asked for again: whoever asks here, and is refused, does not keep it from there
     const isLeft = entry.away !== undefined && this.#isThere(entry.away)
     if (isLeft && session) this.disconnect?.(session)
-    else if ((session?.clients.count ?? 0) > 0 || (!isLeft && this.#clock.now() - entry.lookedAt < RELEASE_AFTER_MS)) {
+    else if (
+      (session?.clients.count ?? 0) > 0 ||
+      (!isLeft && this.#clock.steady() - entry.lookedAt < RELEASE_AFTER_MS)
+    ) {
       this.unloadLater(id)
       return
     }

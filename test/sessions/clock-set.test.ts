@@ -2,6 +2,7 @@ import t from 'tap'
 import { UNLIMITED } from '../../src/principal.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
+import { buildJournaled, echo } from '../fixtures/journaled.js'
 import { native } from '../fixtures/parked.js'
 
 const HOURS = 3 * 3_600_000
@@ -64,5 +65,18 @@ t.test(
       await clock.advance(1)
       await until(async () => (await queue.get(id))?.status === 'parked', 'the park')
     }
+  },
+)
+
+t.test(
+  'a session that nobody looks at any more leaves the memory, although the clock was set back meanwhile',
+  async (t) => {
+    const { registry, clock } = await buildJournaled(t, { idleReleaseMs, script: echo })
+    const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+    await until(async () => (await registry.get(id))?.status === 'idle')
+    const session = await registry.open(id, UNLIMITED)
+    clock.set(-HOURS)
+    await clock.advance(2 * idleReleaseMs)
+    t.not(await registry.open(id, UNLIMITED), session, 'it is read from the journal')
   },
 )
