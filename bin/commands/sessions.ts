@@ -1,6 +1,7 @@
-import { existsSync, lstatSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, realpathSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import type { SessionInfo, SessionStatus } from '../../client/index.js'
+import { makeDirectorySync } from '../../src/lib/make-directory.js'
 import { isWithin } from '../../src/lib/paths-within-roots.js'
 import { type ConnectionOptions, connect, connectionOf } from '../terminal/connection.js'
 import { Conversation } from '../terminal/conversation.js'
@@ -153,7 +154,7 @@ export async function pull(
   const files = wanted.map((path) => ({ path, target: targetOf(folder, path, options.force === true) }))
   for (const { path, target } of files) {
     const content = await gateway.sessions.file(id, path)
-    mkdirSync(dirname(target), { recursive: true })
+    makeDirectorySync(dirname(target), 0o777)
     writeFileSync(target, Buffer.from(await content.arrayBuffer()))
     print(safe(target))
   }

@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { sync as writeFileAtomic } from 'write-file-atomic'
+import { makeDirectorySync } from '../../src/lib/make-directory.js'
 import { CommandFailure, EXIT } from './exit.js'
 
 export interface Login {
@@ -38,7 +39,7 @@ export function readLogin(): Login | undefined {
 /** For the owner's eyes only. */
 export function writeLogin(login: Login): string {
   const file = loginFile()
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  makeDirectorySync(dirname(file), 0o700)
   writeFileAtomic(file, `${JSON.stringify(login, undefined, 2)}\n`, { mode: 0o600 })
   return file
 }

@@ -1,8 +1,9 @@
-import { closeSync, mkdirSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { GatewayConfig } from '../../schemas/config.js'
 import { toError } from '../errors.js'
+import { makeDirectorySync } from '../lib/make-directory.js'
 import { PACKAGE_ROOT } from '../lib/package-root.js'
 import { isWithin } from '../lib/paths-within-roots.js'
 import { shellWord } from '../lib/shell-word.js'
@@ -65,7 +66,7 @@ export function writeStartingPoint(path: string): StartingPoint {
 
 function makeFolder(folder: string, mode = 0o777): void {
   try {
-    mkdirSync(folder, { recursive: true, mode })
+    makeDirectorySync(folder, mode)
   } catch (error) {
     throw new ConfigError(folder, [{ path: '', message: `no folder could be made: ${toError(error).message}` }])
   }

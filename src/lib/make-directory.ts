@@ -1,5 +1,7 @@
+import { mkdirSync, statSync } from 'node:fs'
 import { mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { tried } from './tried.js'
 
 /**
  * Makes a directory and those above it where they are missing, for this account alone. `mkdir` with `recursive` never ends in a place where
@@ -24,3 +26,19 @@ const isDirectory = (path: string): Promise<boolean> =>
     (stats) => stats.isDirectory(),
     () => false,
   )
+
+/** As `makeDirectory`, for whoever cannot wait. @param mode less what the umask takes */
+export function makeDirectorySync(path: string, mode: number): void {
+  try {
+    mkdirSync(path, { mode })
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (isDirectorySync(path)) return
+    const above = dirname(path)
+    if (code !== 'ENOENT' || above === path || isDirectorySync(above)) throw error
+    makeDirectorySync(above, mode)
+    makeDirectorySync(path, mode)
+  }
+}
+
+const isDirectorySync = (path: string): boolean => tried(() => statSync(path))?.isDirectory() ?? false

@@ -37,6 +37,12 @@ t.test('a folder in the place of the file, and a file in that of its folder, are
   })
 })
 
+t.test('where nobody can make a folder is said so', { skip: process.platform !== 'linux' }, async (t) => {
+  t.throws(() => writeStartingPoint('/proc/session-gateway/deeper/gateway.json'), {
+    message: /deeper: no folder could be made: ENOENT/,
+  })
+})
+
 t.test('a link that leads nowhere is in the place of the file, too', async (t) => {
   const folder = t.testdir()
   for (const [name, target] of [
