@@ -71,7 +71,7 @@ t.test(
 t.test(
   'a session that nobody looks at any more leaves the memory, although the clock was set back meanwhile',
   async (t) => {
-    const { registry, clock } = await buildJournaled(t, { idleReleaseMs, script: echo })
+    const { registry, clock } = await buildJournaled(t, { idleReleaseMs, script: echo() })
     const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'go' })
     await until(async () => (await registry.get(id))?.status === 'idle')
     const session = await registry.open(id, UNLIMITED)
