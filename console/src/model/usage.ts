@@ -6,6 +6,9 @@ export type UsageRow = UsageReport['rows'][number]
 
 const DAY_MS = 86_400_000
 
+/** The last so many days, as they are offered. */
+export const DAYS = [7, 30, 90, 365] as const
+
 /** A moment's day, UTC: `2026-03-01`. */
 export const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 

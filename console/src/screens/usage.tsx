@@ -1,15 +1,15 @@
-import { useSignal } from '@preact/signals'
+import { useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import type { UsageReport } from '../../../client/index.js'
 import { client } from '../api.js'
 import { count, duration, money } from '../model/format.js'
-import { averageWaitMs, daysBetween, filled, lastDays, tokensOf, totalOf } from '../model/usage.js'
+import { averageWaitMs, DAYS, dayOf, daysBetween, filled, lastDays, tokensOf, totalOf } from '../model/usage.js'
 import { MEASURES, type Measure } from '../model/usage-measures.js'
 import { Empty, Reading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
 import { Segments } from '../parts/segments.js'
 import { go, route } from '../route.js'
-import { gatewayNow } from '../state/clock.js'
+import { now } from '../state/clock.js'
 import { Rereading } from '../state/reread.js'
 import '../styles/usage.css'
 import { texts } from '../texts.js'
@@ -25,16 +25,19 @@ const GAP_MS = 3_000
 
 type Reports = Record<'day' | (typeof GROUPS)[number], UsageReport>
 
-/** What the address says, else the last 30 days. */
-function rangeOf(query: URLSearchParams): { from: string; to: string } {
+/** What the address says, else the last 30 days; `days` are the last ones whenever it is. */
+function rangeOf(query: URLSearchParams, today: string): { from: string; to: string } {
   const from = query.get('from')
   const to = query.get('to')
-  return from && to && daysBetween(from, to).length > 0 ? { from, to } : lastDays(DEFAULT_DAYS, gatewayNow())
+  if (from && to && daysBetween(from, to).length > 0) return { from, to }
+  const days = Number(query.get('days'))
+  return lastDays(DAYS.find((known) => known === days) ?? DEFAULT_DAYS, Date.parse(today))
 }
 
 /** What was used, by day and by whom. */
 export function screen() {
-  const { from, to } = rangeOf(route.value.query)
+  const today = useComputed(() => dayOf(now.value)).value
+  const { from, to } = rangeOf(route.value.query, today)
   const reports = useSignal<Reports | undefined>(undefined)
   const error = useSignal<unknown>(undefined)
   const measure = useSignal<Measure>('tokens')
@@ -75,7 +78,7 @@ export function screen() {
       title={says.title}
       actions={
         <>
-          <RangeChooser from={from} to={to} onChange={(range) => go(`#/usage?${new URLSearchParams(range)}`)} />
+          <RangeChooser {...{ from, to, today }} onChange={(query) => go(`#/usage?${new URLSearchParams(query)}`)} />
           <Download from={from} to={to} />
         </>
       }

@@ -1,12 +1,10 @@
 import { useSignal } from '@preact/signals'
-import { daysBetween, lastDays } from '../../model/usage.js'
+import { DAYS, daysBetween, lastDays } from '../../model/usage.js'
 import { Dialog } from '../../parts/dialog.js'
 import { Field, toRefused } from '../../parts/field.js'
-import { gatewayNow } from '../../state/clock.js'
 import { texts } from '../../texts.js'
 
 const says = texts.usage
-const DAYS = [7, 30, 90, 365] as const
 const MAX_DAYS = 400
 
 interface Range {
@@ -18,11 +16,16 @@ interface Range {
 export function RangeChooser({
   from,
   to,
+  today,
   onChange,
-}: Range & { onChange: (range: { from: string; to: string }) => void }) {
+}: Range & {
+  today: string
+  /** What the address is to say. */
+  onChange: (query: { days: string } | { from: string; to: string }) => void
+}) {
   const isOpen = useSignal(false)
   const known = DAYS.find((days) => {
-    const range = lastDays(days, gatewayNow())
+    const range = lastDays(days, Date.parse(today))
     return range.from === from && range.to === to
   })
   return (
@@ -34,7 +37,7 @@ export function RangeChooser({
         onChange={(event) => {
           const { value } = event.currentTarget
           if (value === 'custom') isOpen.value = true
-          else onChange(lastDays(Number(value), gatewayNow()))
+          else onChange({ days: value })
         }}
       >
         {DAYS.map((days) => (
