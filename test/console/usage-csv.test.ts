@@ -1,7 +1,7 @@
 import type { Page, Route } from 'playwright-core'
 import t from 'tap'
 import { buildServer, until } from '../fixtures/build.js'
-import { openConsole, withBrowser } from '../fixtures/console-browser.js'
+import { goTo, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
 const skip = withBrowser(t)
 
@@ -68,3 +68,23 @@ t.test(
     t.equal(await refused.count(), 0)
   },
 )
+
+t.test('who looks at another range and comes back asks for no second file of the first', { skip }, async (t) => {
+  const { page } = await openConsole(t, `${url}/v1/console/`, { at: FIRST })
+  const held = await holdsFiles(page)
+  for (const at of [FIRST, 'usage?from=2026-02-01&to=2026-02-02']) {
+    await goTo(page, `#/${at}`)
+    await waits(page).waitFor({ state: 'detached' })
+    const before = held.length
+    await csv(page).press('Enter')
+    await waits(page).waitFor()
+    await until(() => held.length === before + 1)
+  }
+  await goTo(page, `#/${FIRST}`)
+  await page.getByLabel('Range').getByText('2026-01-01').waitFor({ state: 'attached' })
+  t.ok(await csv(page).isDisabled(), 'it is on its way still')
+  await waits(page).waitFor()
+  const [file] = await Promise.all([page.waitForEvent('download'), held[1]!.continue()])
+  t.match(file.suggestedFilename(), /2026-02-01/)
+  t.ok(await csv(page).isDisabled(), 'the end of the other one is none of this one')
+})

@@ -10,11 +10,12 @@ const says = texts.usage
 /** All of it, by day, profile, agent and person, as the gateway writes it. */
 export function Download({ from, to }: { from: string; to: string }) {
   const range = `${from}-${to}`
-  const underway = useSignal<string | undefined>(undefined)
+  const underway = useSignal<ReadonlySet<string>>(new Set())
   const failed = useSignal<{ range: string; error: unknown } | undefined>(undefined)
+  const isUnderway = underway.value.has(range)
   const download = async (): Promise<void> => {
-    if (underway.value === range) return
-    underway.value = range
+    if (underway.value.has(range)) return
+    underway.value = new Set([...underway.value, range])
     failed.value = undefined
     try {
       const query = { from, to, by: 'day,profile,agent,person' }
@@ -23,16 +24,16 @@ export function Download({ from, to }: { from: string; to: string }) {
     } catch (error) {
       failed.value = { range, error }
     } finally {
-      if (underway.value === range) underway.value = undefined
+      underway.value = new Set([...underway.value].filter((one) => one !== range))
     }
   }
   return (
     <>
-      <button type="button" aria-disabled={underway.value === range} onClick={() => void download()}>
+      <button type="button" aria-disabled={isUnderway} onClick={() => void download()}>
         <Icon name="download" />
         {says.csv}
       </button>
-      {underway.value === range && <Underway />}
+      {isUnderway && <Underway />}
       {failed.value?.range === range && <Failure error={failed.value.error} />}
     </>
   )
