@@ -131,6 +131,13 @@ t.test(
     await call('DELETE', '/profiles/looked-at')
     await looks(page)
     await nothingLeft(page)
+    // nor is it back where it cannot be read
+    const refused = { status: 409, json: { code: 'SG_ERR_CONFLICT', detail: 'Not now.' } }
+    await page.route('**/v1/profiles/looked-at', (route) => route.fulfill(refused))
+    await looks(page)
+    await page.getByText('Not now.').waitFor()
+    t.equal(await page.getByRole('button', { name: /Edit|Delete/ }).count(), 0)
+    await gone(page).waitFor()
 
     await call('POST', '/profiles', { ...PROFILE, name: 'deleted-twice' })
     const other = await open(t, 'profiles/deleted-twice')

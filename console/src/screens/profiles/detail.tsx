@@ -25,15 +25,22 @@ export function ProfileDetail({ name }: { name: string }) {
   const found = useSignal<GetProfileResponse | undefined>(undefined)
   const error = useSignal<unknown>(undefined)
   const refusal = useSignal<unknown>(undefined)
+  /** As it was told last: what goes wrong since brings nothing back. */
+  const isMissed = useSignal(false)
   const doing = useSignal<'edit' | 'remove' | undefined>(undefined)
+  const fail = (failure: unknown): void => {
+    error.value = failure
+    if (isMissing(failure)) isMissed.value = true
+  }
   const reading = useMemo(
     () =>
       new Rereading(async (signal) => {
         try {
           found.value = await client.profiles.get(name, { signal })
+          isMissed.value = false
           error.value = undefined
         } catch (failure) {
-          if (!signal.aborted) error.value = failure
+          if (!signal.aborted) fail(failure)
         }
       }),
     [],
@@ -50,14 +57,14 @@ export function ProfileDetail({ name }: { name: string }) {
       await client.profiles.remove(name)
       go(hrefTo('profiles'))
     } catch (failure) {
-      if (isMissing(failure)) error.value = failure
+      if (isMissing(failure)) fail(failure)
       else refusal.value = failure
     }
   }
   const now = access.value
   const mayManage = now.state === 'in' && now.me.caller?.canManageProfiles === true
   const profile = found.value?.profile
-  const isGone = isMissing(error.value)
+  const isGone = isMissed.value
   const isAtActions = document.activeElement?.closest('.page-actions') != null
   useLayoutEffect(() => {
     // what it was on goes with the profile
@@ -83,7 +90,9 @@ export function ProfileDetail({ name }: { name: string }) {
       }
     >
       {isGone && <Empty>{says.gone}</Empty>}
-      {error.value !== undefined && !isGone && <Failure error={error.value} retry={() => reading.again()} />}
+      {error.value !== undefined && !isMissing(error.value) && (
+        <Failure error={error.value} retry={() => reading.again()} />
+      )}
       {refusal.value !== undefined && !isGone && <Failure error={refusal.value} />}
       {!found.value && error.value === undefined && <Loading />}
       {found.value && !isGone && (
