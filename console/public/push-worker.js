@@ -1,4 +1,5 @@
 // Shows what the gateway tells this browser, and opens the place that it is about. It controls no page, and keeps and serves nothing.
+// What is to be told its own address says: `?events=`.
 
 /** The console: where this file lies. */
 const HOME = new URL('./', self.location.href)
@@ -47,6 +48,26 @@ self.addEventListener('notificationclick', (event) => {
     }),
   )
 })
+
+// a browser that makes its subscription anew is told there from now on, and not only once somebody opens the console
+self.addEventListener('pushsubscriptionchange', (event) => event.waitUntil(renew(event.newSubscription)))
+
+async function renew(given) {
+  const at = (path) => new URL(`../notifications/${path}`, HOME)
+  const unattended = { 'x-unattended': '1' }
+  const made = given ?? (await subscribed(await fetch(at('vapid-key'), { headers: unattended })))
+  const events = new URL(self.location.href).searchParams.get('events')?.split(',')
+  await fetch(at('subscriptions'), {
+    method: 'POST',
+    headers: { ...unattended, 'content-type': 'application/json' },
+    body: JSON.stringify({ ...made.toJSON(), ...(events && { events }) }),
+  })
+}
+
+async function subscribed(key) {
+  const { publicKey } = await key.json()
+  return self.registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: publicKey })
+}
 
 // a new one takes over at once: there is nothing that it could disturb
 self.addEventListener('install', () => self.skipWaiting())

@@ -72,7 +72,11 @@ const subscribing = (request: object) => `
       subscribe: async () => (localStorage.setItem(scope, 'yes'), subscription),
     },
   }
-  navigator.serviceWorker.register = navigator.serviceWorker.getRegistration = async () => registration
+  navigator.serviceWorker.getRegistration = async () => registration
+  navigator.serviceWorker.register = async (address) => {
+    globalThis.worker = String(address)
+    return registration
+  }
 `
 
 t.test('a browser that one person let be told is not told for the next who signs in', { skip }, async (t) => {
@@ -138,6 +142,7 @@ t.test(
     await page.goto(`${url}/other/console/#/settings`)
     await page.getByLabel('A session has ended').check()
     await turnOn()
+    t.strictSame(new URL(await page.evaluate('worker')).searchParams.get('events')?.split(','), asked[1])
     const [first, second] = asked
     t.notSame(first, second)
     await page.goto(`${url}/v1/console/#/settings`)

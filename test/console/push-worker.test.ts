@@ -15,11 +15,17 @@ interface Shown {
 }
 
 /** The worker as a browser runs it, as far as it asks for anything. */
-function started(windows: { url: string }[] = []) {
+function started(windows: { url: string }[] = [], query = '') {
   const listeners = new Map<string, (event: object) => void>()
   const shown: Shown[] = []
   const opened: string[] = []
   const told: unknown[] = []
+  const asked: { path: string; body?: unknown; unattended: boolean }[] = []
+  const fetch = async (url: URL, { headers, body }: { headers: Record<string, string>; body?: string }) => {
+    const unattended = headers['x-unattended'] !== undefined
+    asked.push({ path: url.href, unattended, ...(body && { body: JSON.parse(body) }) })
+    return { json: async () => ({ publicKey: 'KEY' }) }
+  }
   const open = windows.map((window) => ({
     ...window,
     focus: async () => {},
@@ -27,15 +33,20 @@ function started(windows: { url: string }[] = []) {
     postMessage: (message: unknown) => told.push(structuredClone(message)),
   }))
   const self = {
-    location: { href: `${HOME}push-worker.js` },
+    location: { href: `${HOME}push-worker.js${query}` },
     addEventListener: (name: string, listener: (event: object) => void) => listeners.set(name, listener),
     registration: {
       showNotification: async (title: string, options: object) => shown.push({ title, ...options } as Shown),
+      pushManager: {
+        subscribe: async ({ applicationServerKey }: { applicationServerKey: string }) => ({
+          toJSON: () => ({ endpoint: `made with ${applicationServerKey}` }),
+        }),
+      },
     },
     clients: { matchAll: async () => open, openWindow: async (url: string) => opened.push(url) },
     skipWaiting: () => {},
   }
-  runInContext(SOURCE, createContext({ self, URL, encodeURIComponent }))
+  runInContext(SOURCE, createContext({ self, URL, encodeURIComponent, fetch }))
   const run = async (name: string, event: object) => {
     let work: unknown
     listeners.get(name)!({ ...event, waitUntil: (promise: unknown) => (work = promise) })
@@ -46,6 +57,8 @@ function started(windows: { url: string }[] = []) {
     shown,
     opened,
     told,
+    asked,
+    change: (newSubscription: object | null) => run('pushsubscriptionchange', { newSubscription }),
     push: (message: unknown) => run('push', { data: { json: () => JSON.parse(JSON.stringify(message)) } }),
     pushRaw: (json: () => unknown) => run('push', { data: { json } }),
     press: (data: Shown['data']) => run('notificationclick', { notification: { close: () => {}, data } }),
@@ -102,9 +115,30 @@ t.test('a console that is open goes there, and no other page does', async (t) =>
 
 t.test('it takes no request, and a message that is none is shown as one without words', async (t) => {
   const worker = started()
-  t.strictSame([...worker.listeners.keys()].sort(), ['install', 'notificationclick', 'push'])
+  t.strictSame([...worker.listeners.keys()].sort(), ['install', 'notificationclick', 'push', 'pushsubscriptionchange'])
   await worker.pushRaw(() => {
     throw new SyntaxError('no JSON')
   })
   t.match(worker.shown, [{ title: 'session-gateway', body: '' }])
+})
+
+t.test('a browser that subscribes anew by itself is told there what it was told before', async (t) => {
+  const given = { toJSON: () => ({ endpoint: 'given' }) }
+  const notifications = 'https://gateway.example/agents/v1/notifications'
+  const events = ['permission_requested', 'session_error']
+  const worker = started([], `?events=${encodeURIComponent(events.join())}`)
+  await worker.change(given)
+  // some browsers leave it to the page
+  await worker.change(null)
+  const before = started()
+  await before.change(given)
+  t.strictSame(
+    [...worker.asked, ...before.asked].map(({ path, body, unattended }) => [unattended, path, body]),
+    [
+      [true, `${notifications}/subscriptions`, { endpoint: 'given', events }],
+      [true, `${notifications}/vapid-key`, undefined],
+      [true, `${notifications}/subscriptions`, { endpoint: 'made with KEY', events }],
+      [true, `${notifications}/subscriptions`, { endpoint: 'given' }],
+    ],
+  )
 })

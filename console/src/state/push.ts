@@ -17,12 +17,14 @@ export const pushState = signal<PushState>('asking')
 /** No page is under it: the worker gets messages, and controls nothing. */
 const SCOPE = './push/'
 
-/** The one address of a script that this page ever makes. */
-function workerAddress(): string {
-  const address = new URL('./push-worker.js', document.baseURI).href
+/** The one address of a script that this page ever makes; it says what the worker is to be told where the browser subscribes anew by itself. */
+function workerAddress(events: readonly Told[]): string {
+  const addressFor = (events: string) =>
+    new URL(`./push-worker.js?events=${encodeURIComponent(events)}`, document.baseURI).href
   const { trustedTypes } = globalThis as { trustedTypes?: { createPolicy: (name: string, rules: object) => Policy } }
-  policy ??= trustedTypes?.createPolicy('console', { createScriptURL: () => address })
-  return (policy?.createScriptURL('') ?? address) as string
+  policy ??= trustedTypes?.createPolicy('console', { createScriptURL: addressFor })
+  const told = events.join()
+  return (policy?.createScriptURL(told) ?? addressFor(told)) as string
 }
 interface Policy {
   createScriptURL(text: string): unknown
@@ -82,7 +84,10 @@ export async function turnPushOn(events: readonly Told[], name = ''): Promise<vo
     return
   }
   const publicKey = await client.notifications.vapidKey()
-  const registration = await navigator.serviceWorker.register(workerAddress(), { scope: SCOPE, updateViaCache: 'none' })
+  const registration = await navigator.serviceWorker.register(workerAddress(events), {
+    scope: SCOPE,
+    updateViaCache: 'none',
+  })
   await activated(registration)
   const before = await registration.pushManager.getSubscription()
   // one of another key is of no use to this gateway
