@@ -52,9 +52,11 @@ t.test('that the browser was not told whether it may show notifications is said'
   const dismissed = page.getByText('The browser was not told')
   await turnOn.click()
   await dismissed.waitFor()
-  await turnOn.click()
+  await turnOn.press('Enter')
   await page.getByText('This browser does not let this site').waitFor()
   t.equal(await dismissed.count(), 0)
+  // what it was on has gone
+  await page.getByRole('heading', { name: 'Notifications' }).and(page.locator(':focus')).waitFor()
 })
 
 t.test('a press on a notification leads to its place also where one has to sign in first', { skip }, async (t) => {

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useMemo } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import { Failure, Underway } from '../../parts/notice.js'
+import { lead } from '../../parts/second-press.js'
 import { chosenBy, lookAtPush, pushState, TOLD, type Told, turnPushOff, turnPushOn } from '../../state/push.js'
 import { Rereading } from '../../state/reread.js'
 import { texts } from '../../texts.js'
@@ -12,9 +13,15 @@ const AT_FIRST: readonly Told[] = ['permission_requested', 'session_error']
 export function Push({ isOn, name }: { isOn: boolean; name: string | undefined }) {
   // another window changes it too, and so do the settings of the browser
   useEffect(() => (isOn ? new Rereading(lookAtPush).followLooks() : undefined), [isOn])
+  const section = useRef<HTMLElement>(null)
+  const isInside = section.current?.contains(document.activeElement) === true
+  useLayoutEffect(() => {
+    // what it was on goes where the browser lets nobody ask any more
+    if (isInside && document.activeElement === document.body) lead(section.current?.querySelector('h2'))
+  }, [pushState.value])
   return (
-    <section>
-      <h2>{says.push}</h2>
+    <section ref={section}>
+      <h2 tabIndex={-1}>{says.push}</h2>
       {isOn ? <Switch name={name} /> : <p class="quiet-text">{says.pushOff}</p>}
     </section>
   )
