@@ -11,6 +11,7 @@ import { Empty, Failure, Loading, Underway } from '../../parts/notice.js'
 import { Page } from '../../parts/page.js'
 import { lead } from '../../parts/second-press.js'
 import { Time } from '../../parts/time.js'
+import { unhurry } from '../../parts/unhurried.js'
 import { Line, Text } from '../../parts/untrusted.js'
 import { hrefTo } from '../../route.js'
 import type { QueueState } from '../../state/jobs.js'
@@ -43,6 +44,7 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
   const tries = useSignal(0)
   const isCanceling = useSignal(false)
   const canceler = useRef<HTMLButtonElement>(null)
+  const again = useRef<HTMLButtonElement>(null)
   const known = state.jobs.value.get(id)
   const job = known && read.value ? { ...known, ...wholeOf(known, read.value) } : read.value
 
@@ -79,6 +81,8 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
   useLayoutEffect(() => {
     // what it was on goes with the end of the job
     if (hasEnded && isAtCancel) lead(document.querySelector<HTMLElement>('main h1'))
+    // it comes under a press that was meant for that
+    if (hasEnded && again.current) unhurry(again.current)
   }, [hasEnded])
 
   const close = (): void => {
@@ -119,7 +123,7 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
       back={back}
       actions={
         <>
-          <button type="button" onClick={() => (doing.value = 'again')}>
+          <button ref={again} type="button" onClick={() => (doing.value = 'again')}>
             {says.again}
           </button>
           {isCanceling.value && <Underway />}
