@@ -10,8 +10,8 @@ import { askWords } from '../terminal/words.js'
 export async function login(given: string | undefined, flags: { url?: string; token?: string }): Promise<void> {
   if (given !== undefined && flags.url !== undefined && given !== flags.url)
     throw new CommandFailure(`The address is ${given} and --url is ${flags.url}: name one of them.`, EXIT.usage)
-  const url = await urlOf(given ?? flags.url)
-  const token = flags.token ?? (process.env.SESSION_GATEWAY_TOKEN || (await askToken()))
+  const { url, token: pasted } = await addressOf(given ?? flags.url)
+  const token = flags.token ?? (process.env.SESSION_GATEWAY_TOKEN || (pasted ?? (await askToken())))
   await clientOf({ url, token }).profiles.list()
   const file = writeLogin({ url, ...(token && { token }) })
   note(
@@ -24,12 +24,17 @@ export async function logout(): Promise<void> {
   note(file === undefined ? 'There is no login to forget.' : `Removed ${file}.`)
 }
 
-async function urlOf(given: string | undefined): Promise<string> {
-  if (given !== undefined || !isInteractive()) return given === undefined ? connectionOf({}).url : gatewayUrl(given)
+/** The address, and the token where both are pasted at once. */
+async function addressOf(given: string | undefined): Promise<{ url: string; token?: string | undefined }> {
+  if (given !== undefined) return { url: gatewayUrl(given) }
   const initial = connectionOf({}).url
+  if (!isInteractive()) return { url: initial }
   const answer = await askWords('Address of the gateway:', { initial })
   if (answer === undefined) throw new CommandFailure('Left.', EXIT.interrupted)
-  return gatewayUrl(answer.trim() || initial)
+  // there is no blank in either
+  const [address = '', token, ...rest] = answer.trim().split(/\s+/)
+  if (rest.length > 0) throw new CommandFailure('Write the address, and at most a token behind it.', EXIT.usage)
+  return { url: gatewayUrl(address || initial), token }
 }
 
 async function askToken(): Promise<string> {

@@ -1,10 +1,11 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { until } from '../fixtures/build.js'
 import { CTRL_C, CTRL_D, Terminal } from '../fixtures/terminal.js'
 import { asJob, skip, skipJobs, world } from '../fixtures/terminal-world.js'
 
 const ESCAPE = '\u001b'
+const CTRL_U = '\u0015'
 
 t.test(
   'a prompt that is pasted is taken with all of its lines, and nothing of it answers anything',
@@ -99,6 +100,21 @@ t.test('login asks for an address and for a token that is not shown', { skip }, 
   t.notMatch(screen.text, /not-to-be-seen/)
   t.equal(screen.text.match(/Token,/g)?.length, 1, 'it is asked for once')
   t.ok(existsSync(env.SESSION_GATEWAY_CONFIG))
+})
+
+t.test('login takes an address and a token that are pasted together', { skip }, async (t) => {
+  const { options } = await world(t)
+  const cwd = t.testdir()
+  const env = { ...options.env, SESSION_GATEWAY_CONFIG: `${cwd}/client.json` }
+  const screen = new Terminal(t, ['login'], { cwd, env })
+  await screen.shows('Address of the gateway:')
+  screen.press(`${CTRL_U}${env.SESSION_GATEWAY_URL}\rpasted-token\r`)
+  await screen.shows(`Logged in to ${env.SESSION_GATEWAY_URL}. The token is`)
+  t.equal(await screen.exited, 0)
+  t.match(JSON.parse(readFileSync(env.SESSION_GATEWAY_CONFIG, 'utf8')), {
+    url: env.SESSION_GATEWAY_URL,
+    token: 'pasted-token',
+  })
 })
 
 t.test('a token is asked for again when the job goes on', { skip: skipJobs }, async (t) => {
