@@ -226,6 +226,8 @@ export class Conversation {
     }
     const onEnd = () => {
       say()
+      // it was not sent by who left instead
+      if (rest.trim()) note(pc.red(`Not sent, as no Enter came behind it: ${safe(rest.trim())}`))
       this.#attachment.close()
     }
     const listen = () => {

@@ -57,6 +57,25 @@ t.test('a line that the terminal has cut is not sent', { skip: skip || noLinux }
   t.equal(said.length, 1)
 })
 
+t.test(
+  'what stands there without an Enter when a session is left is said not to have been sent',
+  { skip },
+  async (t) => {
+    const { terminal, client, options } = await world(t)
+    const { id } = await client.sessions.create({ cwd: options.cwd })
+    const screen = terminal(['sessions', 'attach', id])
+    await screen.shows('Type to talk')
+    screen.press(`Half a thought${CTRL_D}${CTRL_D}`)
+    await screen.shows('Not sent, as no Enter came behind it: Half a thought')
+    t.equal(await screen.exited, 0)
+    const events = await client.sessions.events(id).toArray()
+    t.strictSame(
+      events.filter(({ type }) => type === 'user_message'),
+      [],
+    )
+  },
+)
+
 t.test('Ctrl-C, Ctrl-D and Escape leave where words are asked for', { skip }, async (t) => {
   const { terminal } = await world(t)
   for (const key of [CTRL_C, CTRL_D, ESCAPE]) {
