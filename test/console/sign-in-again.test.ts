@@ -181,6 +181,29 @@ t.test('nor in a transcript, where what was written is there again', { skip }, a
   t.match(await answered, { behavior: 'deny', message: 'Not this' })
 })
 
+t.test('nor in a form, which can be sent as it is', { skip }, async (t) => {
+  const { page } = await open(t, 'sessions')
+  await enter(page, ANN)
+  await isLive(page)
+  await page.getByRole('button', { name: 'New session' }).first().click()
+  const form = page.getByRole('dialog', { name: 'New session' })
+  await form.getByLabel('Directory').fill(SOME_CWD)
+  const nobody = (route: Route) =>
+    route.request().method() === 'POST'
+      ? route.fulfill({ status: 401, json: { code: 'SG_ERR_UNAUTHENTICATED', detail: 'Nobody.' } })
+      : route.fallback()
+  await page.route('**/v1/sessions', nobody)
+  const start = form.getByRole('button', { name: 'Start session' })
+  await start.press('Enter')
+  const why = form.getByText('Nobody.')
+  await why.waitFor()
+  await page.unroute('**/v1/sessions')
+  await enter(page, ANN)
+  await why.waitFor({ state: 'detached' })
+  await start.click()
+  await form.waitFor({ state: 'detached' })
+})
+
 t.test('who signs in again goes on where they were when it ended', { skip }, async (t) => {
   const body = { cwd: SOME_CWD, profile: 'scripted', title: 'Spoken to' }
   const { json } = await call('POST', '/sessions', body, as(ANN))

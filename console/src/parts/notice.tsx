@@ -1,22 +1,29 @@
 import type { ComponentChildren } from 'preact'
-import { useLayoutEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import { sentenceOf } from '../api.js'
 import { NotLoaded } from '../loaded.js'
+import { isUnauthorized, signedIn } from '../state/me.js'
 import { texts } from '../texts.js'
 import { lead } from './second-press.js'
 
-/** Something that went wrong, and what can be done about it. */
-export const Failure = ({ error, retry }: { error: unknown; retry?: () => void }) => (
-  <div class="notice notice-bad" role="alert">
-    <p dir="auto">{sentenceOf(error)}</p>
-    {retry && <Again onClick={retry} />}
-    {error instanceof NotLoaded && (
-      <button type="button" class="quiet" onClick={() => location.reload()}>
-        {texts.shell.loadAnew}
-      </button>
-    )}
-  </div>
-)
+/** Something that went wrong, and what can be done about it. That nobody was in is nothing any more, and not said, once somebody is. */
+export function Failure({ error, retry }: { error: unknown; retry?: () => void }) {
+  /** Who was in when it went wrong. */
+  const by = useMemo(() => signedIn.peek(), [error])
+  const who = signedIn.value
+  if (!retry && isUnauthorized(error) && who !== undefined && who !== by) return null
+  return (
+    <div class="notice notice-bad" role="alert">
+      <p dir="auto">{sentenceOf(error)}</p>
+      {retry && <Again onClick={retry} />}
+      {error instanceof NotLoaded && (
+        <button type="button" class="quiet" onClick={() => location.reload()}>
+          {texts.shell.loadAnew}
+        </button>
+      )}
+    </div>
+  )
+}
 
 /** It goes with what has failed: whoever has pressed it goes on at the heading, where no dialog says where. */
 function Again({ onClick }: { onClick: () => void }) {

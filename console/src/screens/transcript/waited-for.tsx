@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useRef } from 'preact/hooks'
 import type { Answer, PermissionRequest } from '../../../../client/index.js'
 import { questionsOf } from '../../model/questions.js'
 import { AnswerForm } from '../../parts/answer.js'
@@ -9,7 +9,6 @@ import { lead } from '../../parts/second-press.js'
 import { Time } from '../../parts/time.js'
 import { Line } from '../../parts/untrusted.js'
 import { forgetDraft } from '../../state/drafts.js'
-import { isUnauthorized, signedIn } from '../../state/me.js'
 import { texts } from '../../texts.js'
 import type { TranscriptState } from './state.js'
 
@@ -83,11 +82,6 @@ function Asked({ request, state, isSettled, onWriting }: AskedProps) {
       isSending.value = false
     }
   }
-  const who = signedIn.value
-  useEffect(() => {
-    // that nobody was in is no reason any more
-    if (who !== undefined && isUnauthorized(error.value)) error.value = undefined
-  }, [who])
   const isQuestion = questionsOf(request) !== undefined
   return (
     <div class="answer">
