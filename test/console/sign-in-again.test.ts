@@ -80,6 +80,21 @@ t.test('who signs out of what has ended meanwhile is out, and leaves nothing', {
   t.equal(await page.getByText('Of ann').count(), 0)
 })
 
+t.test('nor in the other windows of their browser', { skip }, async (t) => {
+  const body = { cwd: SOME_CWD, profile: 'scripted', title: 'Of ann alone' }
+  const { json } = await call('POST', '/sessions', body, as(ANN))
+  const { page: one, context } = await open(t, 'sessions')
+  await enter(one, ANN)
+  await isLive(one)
+  const two = await context.newPage()
+  await two.goto(`${origin}/v1/console/#/sessions/${json.id}`)
+  await two.getByRole('textbox', { name: 'Message' }).fill('Half a thought')
+  await one.getByRole('button', { name: 'Sign out' }).click()
+  for (const page of [one, two]) await page.getByText('This gateway asks who you are.').waitFor()
+  t.equal(await two.getByText('Of ann alone').count(), 0)
+  t.notMatch(await two.evaluate('JSON.stringify(sessionStorage)'), /thought/)
+})
+
 t.test('two windows of a browser are of one caller', { skip }, async (t) => {
   await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', title: 'Seen by both' }, as(ANN))
   const { page: one, context } = await open(t, 'sessions')

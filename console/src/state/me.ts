@@ -170,11 +170,23 @@ export async function signOut(): Promise<void> {
       if (!isUnauthorized(error)) throw error
     })
   }
+  if (id !== undefined) windows.postMessage(id)
+  forget()
+}
+
+/** What was shown, and begun: the page begins anew, for nobody. */
+function forget(): void {
   keepFor(undefined)
   keepNoMore()
   access.value = { state: 'out', hasExpired: false }
   location.reload()
 }
+
+/** Those of this browser tell each other the sign-in that somebody has signed out of. */
+const windows = new BroadcastChannel('session-gateway.signed-out')
+windows.addEventListener('message', ({ data }) => {
+  if (data === shownBy) forget()
+})
 
 /** To be called with what a stream ended with: one that ended because nobody is signed in asks for the sign-in. */
 export async function noteEnd(error: unknown): Promise<void> {
