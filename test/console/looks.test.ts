@@ -212,4 +212,9 @@ t.test('on paper a session is printed whole, and without what can only be presse
   await page.emulateMedia({ media: 'print' })
   for (const part of [page.getByRole('navigation'), page.getByLabel('Message')]) t.notOk(await part.isVisible())
   t.ok(await page.getByText('Line 0 of what').last().isVisible())
+  const [title, shown, size] = await page.evaluate<string[]>(`(() => {
+    const time = document.querySelector('.line time')
+    return [time.title, getComputedStyle(time, '::after').content, getComputedStyle(time).fontSize]
+  })()`)
+  t.strictSame([shown, size], [JSON.stringify(title), '0px'], 'with times that are true whenever it is read')
 })
