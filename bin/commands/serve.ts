@@ -41,6 +41,11 @@ export async function serve(path: string, flags: ConfigFlags, printConfig: boole
   // what is said there, by a hook perhaps, and not taken is lost: nobody's session is
   for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
 
+  // what is sent to have a log rotated would open Node's inspector to whoever is on this machine
+  process.on('SIGUSR1', () =>
+    logger.info('SIGUSR1 does nothing: the log is standard output, and the configuration is read at the start'),
+  )
+
   let stopping = false
   // Installed before listening, so that a signal during the start finds somebody home.
   const grace = closeWithGrace(

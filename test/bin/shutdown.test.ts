@@ -29,6 +29,14 @@ t.test('a second signal exits at once', async (t) => {
   t.match(daemon.lines().at(-1), { msg: 'second signal, exiting at once' })
 })
 
+t.test('a signal that is sent to have a log rotated opens no inspector, and ends nothing', async (t) => {
+  const { daemon, call } = await startDaemon(t)
+  daemon.child.kill('SIGUSR1')
+  await daemon.printed(/SIGUSR1 does nothing|Debugger listening/)
+  t.notMatch(daemon.stderr, /Debugger listening/)
+  t.match(await call('/sessions'), { status: 200 })
+})
+
 t.test('an error nobody caught is logged and ends it with 1', async (t) => {
   const hooks = `export const buildRunnerConfig = (request) => {
     if (request.prompt === 'throw') setTimeout(() => { throw new Error('boom') })
