@@ -1,5 +1,6 @@
 import t from 'tap'
 import { eventStreamFetch } from '../../../src/engines/provider/event-stream.js'
+import { until } from '../../fixtures/build.js'
 
 /** Goes on for as long as somebody reads. */
 function endless(status: number, type: string) {
@@ -27,7 +28,8 @@ t.test('a refusal without an end is read as far as words are looked for in it', 
   const { status, body } = await answer
   t.equal(status, 500)
   t.ok((await new Response(body).text()).length < 8 * 1024 ** 2)
-  t.ok(read.isLeft)
+  // from Node 24 on, a source is left a little after what was read of it has ended
+  await until(() => read.isLeft)
 })
 
 for (const type of ['text/event-stream', 'text/plain'])
