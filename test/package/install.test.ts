@@ -138,7 +138,7 @@ t.test('the packed package in an empty project', { skip: !hasRegistry && 'no npm
     },
   )
 
-  for (const version of ['20', '22', '24'])
+  for (const version of ['20', '22', '24', '26'])
     t.test(`runs on Node ${version}`, async (t) => {
       const node = await nodeOf(version, place)
       if (!node) {
