@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { TSchema } from '@sinclair/typebox'
@@ -104,7 +105,7 @@ export function resolveConfig(schema: TSchema, raw: unknown, file: string, env: 
   function readSecretFile(secretFile: string, path: string, forAll: boolean): string {
     const stats = statSync(secretFile)
     if (stats.size > MAX_SECRET_BYTES) throw new Error(`larger than ${MAX_SECRET_BYTES} bytes, so not a secret`)
-    const secret = readFileSync(secretFile, 'utf8').replace(/\r?\n$/, '')
+    const secret = textOf(readFileSync(secretFile)).replace(/\r?\n$/, '')
     if (secret === '') throw new Error('the file is empty')
     if (!forAll && isOpenToOthers(stats.mode))
       result.warnings.push({
@@ -113,6 +114,12 @@ export function resolveConfig(schema: TSchema, raw: unknown, file: string, env: 
       })
     return secret
   }
+}
+
+/** Without the mark that some editors put before it; other bytes would stand for a secret that nobody else has. */
+function textOf(bytes: Buffer): string {
+  if (!isUtf8(bytes)) throw new Error('it is not text in UTF-8; write the secret anew as such, a binary key as base64')
+  return new TextDecoder().decode(bytes)
 }
 
 const variablesIn = (text: string): string[] =>

@@ -9,7 +9,7 @@ import { hashToken } from '../../src/daemon/tokens.js'
 const SHA256 = hashToken('x')
 
 interface World {
-  files?: Record<string, string>
+  files?: Record<string, string | Buffer>
   env?: NodeJS.ProcessEnv
   flags?: ConfigFlags
 }
@@ -158,6 +158,9 @@ t.test('secrets may stand in files', async (t) => {
     queue: { webhookSecret: ' spaces stay ' },
   })
   t.strictSame(warnings, [])
+  const marked = { files: { key: '\ufeffas an editor writes it\n' } }
+  const { queue } = load(t, { queue: { webhookSecret: { file: 'key' } } }, marked).config
+  t.equal(queue?.webhookSecret, 'as an editor writes it')
 })
 
 t.test('a secret that cannot be read is named by its place and file, never by what it holds', async (t) => {
@@ -166,6 +169,8 @@ t.test('a secret that cannot be read is named by its place and file, never by wh
   t.match(problems({ file: '.' }), [{ message: /this is a directory/ }])
   t.match(problems({ file: 'empty' }, { empty: '\n' }), [{ message: /the file is empty/ }])
   t.match(problems({ file: 'big' }, { big: 'x'.repeat(70_000) }), [{ message: /larger than 65536 bytes/ }])
+  const notText = [{ path: 'queue.webhookSecret', message: /key: it is not text in UTF-8/ }]
+  t.match(problems({ file: 'key' }, { key: Buffer.from('canary', 'utf16le').fill(0xff, 0, 1) }), notText)
   const unset = [{ path: 'queue.webhookSecret', message: 'the environment variable NOPE is not set' }]
   t.strictSame(problems({ file: '${NOPE}/key' }), unset, 'and a file that nobody has named is not looked for')
   t.match(problems({ file: '~/key' }), { length: 1, 0: { message: /^~ means nothing/ } })
