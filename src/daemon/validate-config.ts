@@ -85,6 +85,7 @@ function message({ type, schema, value, path }: ValueError): string {
     case ValueErrorType.NumberMaximum:
       return `must be at most ${schema.maximum}`
     default: {
+      if (schema.type === 'integer' && typeof value === 'number') return 'expected an integer; write a whole number'
       const number = schema.type === 'integer' && typeof value === 'string'
       const hint = number ? '; write it without quotes (a flag such as --port takes a variable)' : ''
       return `expected ${expectation(schema)}, not ${jsonType(value)}${hint}`

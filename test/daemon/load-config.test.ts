@@ -282,6 +282,8 @@ t.test('messages help with the usual mistakes', async (t) => {
   const of = (content: object) => refusal(t, content).problems
   t.match(of({ listen: { port: '${PORT}' } }), [{ path: 'listen.port', message: /not set/ }])
   t.match(of({ listen: { port: '80' } }), [{ message: /not a string; write it without quotes/ }])
+  const whole = [{ path: 'queue.maxConcurrency', message: 'expected an integer; write a whole number' }]
+  t.strictSame(of({ queue: { maxConcurrency: 1.5 } }), whole)
   t.match(of({ allowedCwdRoots: ['~/work'] }), [{ path: 'allowedCwdRoots[0]', message: /~ means nothing/ }])
   t.match(of({ auth: { tokens: [] } }), [{ path: 'auth.tokens', message: /at least 1/ }])
   const cluster = { node: 'a', url: 'http://a:1', listen: { host: 'a', port: 1 } }
