@@ -46,6 +46,26 @@ t.test('canceling a job says that it waits, and the focus goes on when it is can
   t.equal(await underway(page).count(), 0)
 })
 
+t.test('a job that is canceled waits no more, also where the answer to it is late', { skip }, async (t) => {
+  const { page, cancel } = await job(t)
+  let answered = (): void => {}
+  const isAnswered = new Promise<void>((resolve) => {
+    answered = resolve
+  })
+  await page.route('**/v1/jobs/*', async (route) => {
+    if (route.request().method() !== 'DELETE') return route.fallback()
+    const response = await route.fetch()
+    await isAnswered
+    await route.fulfill({ response })
+  })
+  await isLive(page)
+  await cancel.click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel job' }).click()
+  await page.locator('.job-canceled').waitFor()
+  t.equal(await underway(page).count(), 0)
+  answered()
+})
+
 t.test(
   'the focus goes on when a job ends by itself, also while it is asked whether to cancel it',
   { skip },

@@ -126,7 +126,7 @@ export function JobDetail({ id, state }: { id: string; state: QueueState }) {
           <button ref={again} type="button" onClick={() => (doing.value = 'again')}>
             {says.again}
           </button>
-          {isCanceling.value && <Underway />}
+          {isCanceling.value && !hasEnded && <Underway />}
           {!hasEnded && (
             <button ref={canceler} type="button" class="danger" onClick={() => (doing.value = 'cancel')}>
               {says.cancel}
