@@ -139,6 +139,7 @@ export async function watch(prefix: string | undefined, options: Options): Promi
   const board = isBoard ? new Board(() => firstJobs(gateway, signal)) : undefined
   let screen: ReturnType<typeof onScreen> | undefined
   let last: JobInfo | undefined
+  let isEndTold = false
   try {
     // what is not there is waited for only where it was there before
     const first = only === undefined ? gateway.queue.stats({ signal }) : gateway.jobs.get(only, { signal })
@@ -155,6 +156,7 @@ export async function watch(prefix: string | undefined, options: Options): Promi
         screen?.draw()
       } else if (frame.type === 'job_event' && (only === undefined || frame.event.job.id === only)) {
         const { type, job, progress } = frame.event
+        isEndTold = job.finishedAt !== undefined
         if (options.output === 'json' || options.output === 'jsonl') print(JSON.stringify(frame.event))
         else print([job.id.slice(0, 8), type.slice(4), job.status, safe(progress?.preview ?? '')].join('  ').trimEnd())
       }
@@ -172,6 +174,8 @@ export async function watch(prefix: string | undefined, options: Options): Promi
   if (last?.finishedAt === undefined) throw new CommandFailure(goesOn(only), EXIT.interrupted)
   if (last.status === 'failed') throw new CommandFailure(last.error ?? 'The job failed.')
   if (last.status === 'canceled') throw new CommandFailure('The job was canceled.', EXIT.interrupted)
+  // before it was followed, or while the gateway was away
+  if (!board && !isEndTold) note(`The job has succeeded: session-gateway jobs show ${last.id}`)
 }
 
 /** The newest, and of what is under way, which may be older than a page of them, too. */

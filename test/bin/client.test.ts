@@ -245,6 +245,12 @@ t.test('jobs are submitted, watched and canceled', async (t) => {
   const id = submitted.stdout.trim()
   t.match(await run(['jobs', 'watch', id.slice(0, 8)]), { code: 0 })
   t.equal((await client.jobs.get(id)).status, 'succeeded')
+  for (const flags of [[], ['--output', 'jsonl']])
+    t.match(
+      await run(['jobs', 'watch', id, ...flags]),
+      { code: 0, stdout: '', stderr: `The job has succeeded: session-gateway jobs show ${id}\n` },
+      'of one that has ended that is said',
+    )
   t.match(await run(['jobs', 'ls', '--status', 'failed']), { code: 0, stdout: '', stderr: /^None of the jobs/ })
   t.match(await run(['jobs', 'ls', '--limit', '0']), { code: 2, stderr: /Expected a number from 1/ })
   t.match((await run(['jobs', 'ls'])).stdout, RegExp(`^${id.slice(0, 8)} +succeeded +demo`, 'm'))
