@@ -84,7 +84,7 @@ t.test('the beginning is gone to also where all of the log is there', { skip }, 
   await page.getByRole('button', { name: 'Actions' }).click()
   await page.getByRole('button', { name: 'Go to the beginning' }).click()
   await page.getByRole('dialog').waitFor({ state: 'detached' })
-  await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))')
+  await isAtRest(page)
   t.ok(await isSeen(page, 'Begin'))
 })
 
