@@ -139,9 +139,8 @@ function explainRefusal(
   const flags = [...new Set(errors.flatMap(({ path }) => (command && flagOf(path, command)) ?? []))]
   // of a single one the sentence says it all
   const fields = errors
-    .map(({ path, message }) => `${path}: ${message}`)
-    .filter((field) => field !== detail)
-    .map((field) => `\n  ${field}`)
+    .filter(({ path, message }) => detail !== message && detail !== `${path}: ${message}`)
+    .map(({ path, message }) => `\n  ${path}: ${message}`)
     .join('')
   if (code === UNREACHABLE)
     return {

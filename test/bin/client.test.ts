@@ -76,7 +76,10 @@ t.test(
       })
     const unfit = await run(['run', 'x', '--mode', 'none'])
     t.match(unfit, { code: 2, stderr: /^session-gateway: permissionMode: Expected one of .*\n$/ }, 'said once')
-    t.match(await run(['run', 'x', '--profile', 'none']), { code: 2, stderr: /no such profile/ })
+    t.match(await run(['run', 'x', '--profile', 'none']), {
+      code: 2,
+      stderr: /^session-gateway: There is no such profile\.\n$/,
+    })
     t.match(await run(['run', 'x', '--cwd', '/']), { code: 3, stderr: /outside the allowed roots\.\n.* --cwd\.$/m })
     t.match(await run(['run', '--nonsense']), { code: 2 })
 
