@@ -60,7 +60,11 @@ export class Conversation {
       leave: (failure) => this.#leave(failure),
       breakLine: () => this.#view.breakLine(),
     })
-    if (isInteractive() && !options.json) this.#asks = new Asks(session, new Keys(() => this.#interrupt()))
+    const onEnd = () => {
+      // what waits stays for others
+      if (options.takesLines) this.#attachment.close()
+    }
+    if (isInteractive() && !options.json) this.#asks = new Asks(session, new Keys(() => this.#interrupt(), onEnd))
   }
 
   async run(): Promise<Outcome> {

@@ -18,18 +18,24 @@ const QUIET_MS = 500
 /** Whether somebody is there to be asked. */
 export const isInteractive = (): boolean => Boolean(process.stdin.isTTY && process.stderr.isTTY)
 
-/** Keys one by one, while somebody listens; Ctrl-C goes to `onInterrupt` then, and Ctrl-Z stops the job, as the terminal sends no signal. */
+/**
+ * Keys one by one, while somebody listens; Ctrl-C goes to `onInterrupt` then, Ctrl-D to `onEnd`, and Ctrl-Z stops the job, as the terminal
+ * does none of it.
+ */
 export class Keys {
   readonly #onInterrupt: () => void
+  readonly #onEnd: () => void
   #listener: ((key: string) => void) | undefined
   readonly #onKeypress = (text: string | undefined, key: Key) => {
     if (key.ctrl && key.name === 'c') this.#onInterrupt()
+    else if (key.ctrl && key.name === 'd') this.#onEnd()
     else if (key.ctrl && key.name === 'z') this.#stopJob()
     else this.#listener?.(key.name === 'return' ? 'enter' : key.name === 'escape' ? 'escape' : (text ?? ''))
   }
 
-  constructor(onInterrupt: () => void) {
+  constructor(onInterrupt: () => void, onEnd: () => void) {
     this.#onInterrupt = onInterrupt
+    this.#onEnd = onEnd
   }
 
   /**

@@ -51,6 +51,18 @@ t.test('Ctrl-Z stops the job at a question, which is asked again when it goes on
   await screen.shows('✓ done')
 })
 
+t.test('Ctrl-D leaves an attached session also at a question, which waits for others then', { skip }, async (t) => {
+  const { terminal, client, options } = await world(t)
+  const { stdout } = await runPlain(['run', '--detach', 'Please write a report.'], options)
+  const id = stdout.trim()
+  await until(async () => (await client.sessions.get(id)).status === 'awaiting_approval')
+  const screen = terminal(['sessions', 'attach', id])
+  await screen.shows('[s] deny and stop')
+  screen.press(CTRL_D)
+  t.equal(await screen.exited, 0)
+  t.equal((await client.sessions.get(id)).status, 'awaiting_approval')
+})
+
 t.test('an answer that comes with Ctrl-Z leaves the terminal as it was', { skip }, async (t) => {
   const { terminal, client, options } = await world(t)
   const { stdout } = await runPlain(['run', '--detach', 'Please write a report.'], options)
