@@ -1,6 +1,5 @@
-import { chmodSync, copyFileSync, readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { cliEngine } from '../../src/engines/cli/index.js'
 import { createWorkerServer } from '../../src/server.js'
@@ -8,15 +7,14 @@ import { attach } from '../fixtures/client.js'
 import { ScriptedHost } from '../fixtures/scripted-host.js'
 import { AGENTS, CLAUDE_SDK } from './installed.js'
 
-const CLI = fileURLToPath(new URL('../fixtures/scripted-claude.mjs', import.meta.url))
+const CLI = new URL('../fixtures/scripted-claude.mjs', import.meta.url)
 
 /** The real SDK, driving a scripted agent that keeps what it reads. */
 function build(t: Test, account?: object) {
   const home = t.testdir({ '.claude': {} })
   const log = join(home, 'log')
   const command = join(home, 'claude.mjs')
-  copyFileSync(CLI, command)
-  chmodSync(command, 0o755)
+  writeFileSync(command, `import '${CLI}'\n`, { mode: 0o755 })
   const agents = [{ name: 'claude', command }]
   const env = {
     ...{ PATH: process.env.PATH, HOME: home, CLAUDE_SCRIPT_LOG: log },
