@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
 import { heardBySdk } from '../../../src/engines/cli/claude/heard.js'
 import { readingOf } from '../../../src/engines/cli/claude/readable.js'
@@ -89,6 +90,16 @@ t.test('the errors of a turn come to it as a list of texts', async (t) => {
 t.test('a line without an end ends what is read of it', async (t) => {
   const program = 'const mib = Buffer.alloc(1024 ** 2, 120); const say = () => process.stdout.write(mib, say); say()'
   await t.rejects(heard(t, program), { message: 'The agent wrote a line of more than 128 MiB, which is not read.' })
+})
+
+t.test('nor does it end anything else where that is read no more', async (t) => {
+  const program = 'const mib = Buffer.alloc(1024 ** 2, 120); const say = () => process.stdout.write(mib, say); say()'
+  const agent = new AgentProcess({ command: process.execPath, args: ['-e', program], cwd: '/', env: {} })
+  t.teardown(() => agent.stop(0))
+  const { stdout } = heardBySdk(agent, () => true)
+  // as the SDK does where it has failed, while the agent has a moment to end
+  createInterface({ input: stdout! }).close()
+  await new Promise((done) => stdout!.once('close', done))
 })
 
 t.test('what nobody reads is left in the pipe', async (t) => {

@@ -41,6 +41,8 @@ function linesOf(agent: AgentProcess, taken: (line: Buffer) => Buffer | undefine
       unread = undefined
     },
   })
+  // where the SDK has failed it listens no more, and the agent may speak on for the time that it has to end
+  lines.on('error', () => {})
   const push = (line: Buffer | undefined) => {
     if (line === undefined || lines.push(line)) return
     unread ??= deferred()
