@@ -230,8 +230,13 @@ export class Conversation {
     }
     const onEnd = () => {
       say()
-      // it was not sent by who left instead
-      if (rest.trim()) note(pc.red(`Not sent, as no Enter came behind it: ${safe(rest.trim())}`))
+      const unsent = rest.trim()
+      if (unsent) {
+        this.#view.breakLine()
+        // it stands in the line that the cursor is in
+        if (process.stdin.isTTY) note('')
+        note(pc.red(`Not sent, as no Enter came behind it: ${safe(unsent)}`))
+      }
       this.#attachment.close()
     }
     const listen = () => {

@@ -66,8 +66,9 @@ t.test(
     const screen = terminal(['sessions', 'attach', id])
     await screen.shows('Type to talk')
     screen.press(`Half a thought${CTRL_D}${CTRL_D}`)
-    await screen.shows('Not sent, as no Enter came behind it: Half a thought')
     t.equal(await screen.exited, 0)
+    const [, ...shown] = screen.lines
+    t.strictSame(shown, ['Half a thought', 'Not sent, as no Enter came behind it: Half a thought', ''])
     const events = await client.sessions.events(id).toArray()
     t.strictSame(
       events.filter(({ type }) => type === 'user_message'),
