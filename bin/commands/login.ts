@@ -11,7 +11,7 @@ export async function login(given: string | undefined, flags: { url?: string; to
   if (given !== undefined && flags.url !== undefined && given !== flags.url)
     throw new CommandFailure(`The address is ${given} and --url is ${flags.url}: name one of them.`, EXIT.usage)
   const { url, token: pasted } = await addressOf(given ?? flags.url)
-  const token = flags.token ?? (process.env.SESSION_GATEWAY_TOKEN || (pasted ?? (await askToken())))
+  const token = flags.token ?? pasted ?? (process.env.SESSION_GATEWAY_TOKEN || (await askToken()))
   await clientOf({ url, token }).profiles.list()
   const file = writeLogin({ url, ...(token && { token }) })
   note(

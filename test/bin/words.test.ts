@@ -125,7 +125,11 @@ t.test('login asks for an address and for a token that is not shown', { skip }, 
 t.test('login takes an address and a token that are pasted together', { skip }, async (t) => {
   const { options } = await world(t)
   const cwd = t.testdir()
-  const env = { ...options.env, SESSION_GATEWAY_CONFIG: `${cwd}/client.json` }
+  const env = {
+    ...options.env,
+    SESSION_GATEWAY_CONFIG: `${cwd}/client.json`,
+    SESSION_GATEWAY_TOKEN: 'token-of-the-environment',
+  }
   const screen = new Terminal(t, ['login'], { cwd, env })
   await screen.shows('Address of the gateway:')
   screen.press(`${CTRL_U}${env.SESSION_GATEWAY_URL}\rpasted-token\r`)
