@@ -2,6 +2,7 @@ import t from 'tap'
 import { UNLIMITED } from '../../src/principal.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { buildJournaled } from '../fixtures/journaled.js'
+import { bury } from '../fixtures/mortal-storage.js'
 import { ScriptedEngine } from '../fixtures/scripted-engine.js'
 
 t.test(
@@ -21,8 +22,6 @@ t.test(
     const statusNow = async () => (await next.gateway.queue?.get(job.id))?.status
     await until(async () => (await statusNow()) === 'failed', 'the end of the run')
     // the engine that was never built is waited for by the process that is gone
-    const buried = gateway.close()
-    await clock.advance(120_000)
-    await buried
+    await bury(gateway, clock)
   },
 )

@@ -4,6 +4,7 @@ import { PATIENCE_MS } from '../../src/lib/patience.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { failingDisk } from '../fixtures/failing-disk.js'
 import { buildJournaled } from '../fixtures/journaled.js'
+import { bury } from '../fixtures/mortal-storage.js'
 import { NO_USAGE } from '../fixtures/scripted-engine.js'
 
 /** A gateway whose disk takes everything but what a session begins with. */
@@ -191,9 +192,7 @@ for (const [deaths, status] of [
       await until(async () => (await stored())?.status === 'queued' || (await stored())?.sessionId !== undefined)
       kill()
       await storage.queue.update(id, { status: 'running', sessionId: `never-born-${death}` })
-      const buried = gateway.close()
-      await clock.advance(120_000)
-      await buried
+      await bury(gateway, clock)
       journal.broken = death < deaths
       gateway = (await again()).gateway
     }
