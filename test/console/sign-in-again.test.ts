@@ -95,6 +95,24 @@ t.test('nor in the other windows of their browser', { skip }, async (t) => {
   t.notMatch(await two.evaluate('JSON.stringify(sessionStorage)'), /thought/)
 })
 
+t.test('nor in one that shows what an earlier sign-in of theirs saw, which has ended', { skip }, async (t) => {
+  const body = { cwd: SOME_CWD, profile: 'scripted', title: 'Seen by both sign-ins' }
+  await call('POST', '/sessions', body, as(ANN))
+  const { page: one, context } = await open(t, 'sessions')
+  await enter(one, ANN)
+  await isLive(one)
+  const two = await context.newPage()
+  await two.goto(`${origin}/v1/console/#/sessions`)
+  await isLive(two)
+  await call('DELETE', `/console/sessions/${await idOf(one)}`, undefined, as(ANN))
+  for (const page of [one, two]) await page.getByLabel('Token').waitFor()
+  await enter(one, ANN)
+  await isLive(one)
+  await one.getByRole('button', { name: 'Sign out' }).click()
+  for (const page of [one, two]) await page.getByText('This gateway asks who you are.').waitFor()
+  t.equal(await two.getByText('Seen by both sign-ins').count(), 0)
+})
+
 t.test('two windows of a browser are of one caller', { skip }, async (t) => {
   await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', title: 'Seen by both' }, as(ANN))
   const { page: one, context } = await open(t, 'sessions')

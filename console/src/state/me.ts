@@ -170,7 +170,7 @@ export async function signOut(): Promise<void> {
       if (!isUnauthorized(error)) throw error
     })
   }
-  if (id !== undefined) windows.postMessage(id)
+  if (id !== undefined) windows.postMessage('')
   forget()
 }
 
@@ -182,10 +182,10 @@ function forget(): void {
   location.reload()
 }
 
-/** Those of this browser tell each other the sign-in that somebody has signed out of. */
-const windows = new BroadcastChannel('session-gateway.signed-out')
-windows.addEventListener('message', ({ data }) => {
-  if (data === shownBy) forget()
+/** Those of this browser, which have one cookie for this gateway, tell each other that somebody has signed out; whatever sign-in they show. */
+const windows = new BroadcastChannel(`session-gateway.signed-out ${PATH}`)
+windows.addEventListener('message', () => {
+  if (shownBy !== undefined) forget()
 })
 
 /** To be called with what a stream ended with: one that ended because nobody is signed in asks for the sign-in. */
