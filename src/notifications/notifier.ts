@@ -9,7 +9,7 @@ import type { Logger } from '../lib/logger.js'
 import { oneLine } from '../lib/one-line.js'
 import type { NotificationFeed } from './feed.js'
 import type { Outward } from './outward.js'
-import { PlannedInFeed, type PlannedNotification, PlannedOnce, type PlanParts } from './planned.js'
+import { PlannedInFeed, type PlannedNotification, PlannedOnce, type PlanParts, type ToldRequest } from './planned.js'
 
 /** Where an event stands in the log of its session. */
 interface Place {
@@ -47,13 +47,13 @@ export class Notifier {
       return deliveries.length > 0 ? new PlannedOnce(deliveries) : undefined
     }
     const told = notificationOf(body, place, info)
-    if (told?.request) this.#outward.onAsked(told.sessionId, told.request.id)
+    if (told?.request) this.#outward.onAsked(told.sessionId, { requestId: told.request.id, since: told.ts })
     return told && new PlannedInFeed(told, this.#parts)
   }
 
   /** A session was read into memory: these of its requests were told of before. */
-  onRestored(sessionId: string, requestIds: readonly string[]): void {
-    this.#outward.onRestored(sessionId, requestIds)
+  onRestored(sessionId: string, requests: readonly ToldRequest[]): void {
+    this.#outward.onRestored(sessionId, requests)
   }
 
   /**

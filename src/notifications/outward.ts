@@ -14,6 +14,7 @@ import { type ChannelOptions, Channels, deliveryOf, type Laned, MAX_WAITING, sig
 import type { RequestSettled, ToldNotification } from './channels/message.js'
 import { WebPush } from './channels/push.js'
 import { PushSubscriptions, type PushSubscriptionsOptions } from './channels/subscriptions.js'
+import type { ToldRequest } from './planned.js'
 import { type ReminderOptions, Reminders } from './reminders.js'
 
 /** What is to be told to whom outside. */
@@ -97,28 +98,29 @@ export class Outward {
     return notification.type === 'session_closed' ? [...this.#unanswered(notification), ...told] : told
   }
 
-  onAsked(sessionId: string, requestId: string): void {
-    if (this.#channels.tellsSettlements || this.#reminders.any) this.#asked.add(sessionId, requestId)
+  onAsked(sessionId: string, request: ToldRequest): void {
+    if (this.#channels.tellsSettlements || this.#reminders.any) this.#asked.add(sessionId, request)
   }
 
   /** Requests that somebody was told of before wait in a session that is here again. */
-  onRestored(sessionId: string, requestIds: readonly string[]): void {
-    for (const requestId of requestIds) this.onAsked(sessionId, requestId)
+  onRestored(sessionId: string, requests: readonly ToldRequest[]): void {
+    for (const request of requests) this.onAsked(sessionId, request)
   }
 
   /** Of a session that is removed nothing but its end is written down: what was still asked then is settled with it. */
   #unanswered({ sessionId, seq, ts, session }: SessionNotification): PlannedDelivery[] {
     const place = { sessionId, seq, ts, session, preview: 'Denied: the session has ended.' }
-    const settlements = this.#asked.of(sessionId).flatMap((requestId) => {
+    const settlements = this.#asked.of(sessionId).flatMap(({ requestId, since }) => {
       const message: RequestSettled = { type: 'permission_resolved', ...place, requestId }
-      const planned = this.#channels.tellsSettlements ? this.#settled(message, `${sessionId}:${seq}:${requestId}`) : []
+      const id = `${sessionId}:${seq}:${requestId}`
+      const planned = this.#channels.tellsSettlements ? this.#settled(message, id, since) : []
       // answered meanwhile, it has been told
       const send = (delivery: PlannedDelivery) => () =>
         this.#asked.has(sessionId, requestId) ? delivery.send() : delivery.withdraw()
       return planned.map((delivery) => ({ ...delivery, send: send(delivery) }))
     })
     const over = onSent(() => {
-      for (const requestId of this.#asked.of(sessionId)) this.#reminders.onSettled(sessionId, requestId)
+      for (const { requestId } of this.#asked.of(sessionId)) this.#reminders.onSettled(sessionId, requestId)
       this.#asked.forget(sessionId)
     })
     return [...settlements, over]
@@ -134,15 +136,15 @@ export class Outward {
     const isTold = this.#channels.tellsSettlements
     if (!isTold && !this.#reminders.any) return []
     const session = info()
-    const wasAsked = this.#asked.delete(session.id, requestId)
+    const asked = this.#asked.take(session.id, requestId)
     const message: RequestSettled = {
       ...{ type: 'permission_resolved', sessionId: session.id, ...place, session, requestId },
       preview: settlementText(event),
     }
     const reminders = onSent(() => this.#reminders.onSettled(session.id, requestId))
     // what the policy answers by itself nobody was ever asked
-    const isNews = isTold && (wasAsked || event.resolvedBy !== 'policy')
-    return [...(isNews ? this.#settled(message, `${session.id}:${place.seq}`) : []), reminders]
+    const isNews = isTold && (asked || event.resolvedBy !== 'policy')
+    return [...(isNews ? this.#settled(message, `${session.id}:${place.seq}`, asked?.since) : []), reminders]
   }
 
   /** The target of a delivery that an earlier process left. */
@@ -223,8 +225,8 @@ export class Outward {
   }
 
   /** A channel that hears of no requests has shown one when it was reminded of it. The webhook hears of settlements from nobody. */
-  #settled(message: RequestSettled, id: string): PlannedDelivery[] {
-    const reminded = this.#reminders.toldOf(message.sessionId, message.requestId)
+  #settled(message: RequestSettled, id: string, since: number | undefined): PlannedDelivery[] {
+    const reminded = this.#reminders.toldOf(message.sessionId, message.requestId, since)
     return this.#inLanes(this.#channels.deliveriesOf(message, id, undefined, reminded))
   }
 
@@ -257,28 +259,29 @@ const onSent = (send: () => void): PlannedDelivery => ({ kept: undefined, keep()
 
 /** Requests that somebody was told of, of the sessions that are or were in memory. */
 class Asked {
-  readonly #bySession = new Map<string, Set<string>>()
+  readonly #bySession = new Map<string, Map<string, ToldRequest>>()
 
-  add(sessionId: string, requestId: string): void {
+  add(sessionId: string, request: ToldRequest): void {
     const known = this.#bySession.get(sessionId)
-    if (known) known.add(requestId)
-    else this.#bySession.set(sessionId, new Set([requestId]))
+    if (known) known.set(request.requestId, request)
+    else this.#bySession.set(sessionId, new Map([[request.requestId, request]]))
   }
 
-  /** @returns whether it was there */
-  delete(sessionId: string, requestId: string): boolean {
+  /** It is not there any more. */
+  take(sessionId: string, requestId: string): ToldRequest | undefined {
     const known = this.#bySession.get(sessionId)
-    const wasThere = known?.delete(requestId) ?? false
+    const request = known?.get(requestId)
+    known?.delete(requestId)
     if (known?.size === 0) this.#bySession.delete(sessionId)
-    return wasThere
+    return request
   }
 
   has(sessionId: string, requestId: string): boolean {
     return this.#bySession.get(sessionId)?.has(requestId) ?? false
   }
 
-  of(sessionId: string): string[] {
-    return [...(this.#bySession.get(sessionId) ?? [])]
+  of(sessionId: string): ToldRequest[] {
+    return [...(this.#bySession.get(sessionId)?.values() ?? [])]
   }
 
   forget(sessionId: string): void {

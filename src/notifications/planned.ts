@@ -3,6 +3,13 @@ import type { PlannedDelivery } from '../webhooks/delivery.js'
 import type { NotificationFeed, Placed } from './feed.js'
 import type { KeptTelling } from './store.js'
 
+/** A request that was told of. */
+export interface ToldRequest {
+  requestId: string
+  /** Epoch milliseconds of when it was asked; absent: nobody knows. */
+  since?: number | undefined
+}
+
 /** What is told of an event outside its session; whoever writes the event down keeps it in the same write. */
 export interface PlannedNotification {
   /** What a write that begins now is to keep: once for each try, `written` or `unwritten` follows. */

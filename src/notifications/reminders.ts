@@ -102,9 +102,15 @@ export class Reminders {
     }
   }
 
-  /** The channels that have been reminded of a request. */
-  toldOf(sessionId: string, requestId: string): ReadonlySet<string> {
-    const told = this.#options.reminders.filter((_, index) => !this.#byId.has(idOf(sessionId, requestId, index)))
+  /**
+   * The channels that have been reminded of a request.
+   * @param since when it was asked, if that is known: before one is due that another node may have, nobody was told it
+   */
+  toldOf(sessionId: string, requestId: string, since = Number.NEGATIVE_INFINITY): ReadonlySet<string> {
+    const { clock, reminders } = this.#options
+    const told = reminders.filter(
+      ({ afterMs }, index) => since + afterMs <= clock.now() && !this.#byId.has(idOf(sessionId, requestId, index)),
+    )
     return new Set(told.map(({ channel }) => channel))
   }
 

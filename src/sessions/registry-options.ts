@@ -8,7 +8,7 @@ import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
 import type { EventRows } from '../lib/listeners.js'
 import type { Logger } from '../lib/logger.js'
-import type { PlannedNotification } from '../notifications/planned.js'
+import type { PlannedNotification, ToldRequest } from '../notifications/planned.js'
 import type { Principal } from '../principal.js'
 import type { ResolvedProfile } from '../profiles/catalog.js'
 import type { CountedSession } from '../usage/count.js'
@@ -75,7 +75,7 @@ export interface SessionObservers {
       info: () => SessionInfo,
     ): PlannedNotification | undefined
     /** A session was read into memory: these requests of it were told of by an earlier process, or when it was in memory before. */
-    onRestored(sessionId: string, requestIds: readonly string[]): void
+    onRestored(sessionId: string, requests: readonly ToldRequest[]): void
   }
   usage: {
     /** What an event counts for, if anything. */

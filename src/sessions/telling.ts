@@ -146,7 +146,7 @@ export class Telling {
     if (asked.length === 0) return
     this.#observers.notifier?.onRestored(
       id,
-      asked.map((request) => request.id),
+      asked.map(({ id: requestId }) => ({ requestId, since: permissions.waitedSince(requestId) })),
     )
   }
 
