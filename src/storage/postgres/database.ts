@@ -4,7 +4,7 @@ import { type Call, CallQueue, type Pending } from '../sql/call-queue.js'
 import { StorageError } from '../storage.js'
 import { Batch, jobsChanged, KnownSessions, together } from './batch.js'
 import { failureOf, fenced, forgotten, isOfCaller, READ_ONLY } from './failures.js'
-import { AS_LOGIN, Link, type LinkOptions } from './link.js'
+import { Link, type LinkOptions } from './link.js'
 import type { CallPostgres } from './operations.js'
 import { type Row, type Statement, StatementError } from './pipeline.js'
 import { type Self, statement } from './plan.js'
@@ -16,9 +16,6 @@ const RECONNECT: Backoff = { firstMs: 50, longestMs: 2_000 }
 const MOST_TRIES = 5
 
 const FENCE = 'SELECT @fence_1($1, $2, $3)'
-/** Ends what a connection that was lost has left in the server, and learns how far it came: nothing of it can follow. */
-const END_OLD = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-  WHERE pid = $1 AND backend_start::text = $2 AND usename = current_user AND pid <> pg_backend_pid()`
 const RESUME = `UPDATE @members SET term = term + 1, backend = pg_backend_pid() WHERE n = $1 AND term >= 0 RETURNING term, batch`
 /** Rows that many processes change: who changes several of them has them all, so that nobody waits for another crosswise. */
 const CONTENDED = /(INSERT INTO|UPDATE) @(usage_sums|feed|daily_tokens|versions_of)/
@@ -273,7 +270,8 @@ export class PostgresDatabase {
     const { place } = this.#options
     const link = await Link.open(this.#options, this.#over.signal)
     try {
-      if (old) await link.run([statement(AS_LOGIN), statement(END_OLD, old.backend.pid, old.backend.since)])
+      // nothing of it can follow: how far it came can be asked then
+      if (old) await link.endOther(old)
       const [rows] = await link.run([statement(RESUME, this.#self.n)])
       const [mine] = rows as unknown as { term: number; batch: number }[]
       if (!mine) this.#end(fenced(place))

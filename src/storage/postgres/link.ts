@@ -30,6 +30,9 @@ const BACKEND = 'SELECT pid, backend_start::text AS since FROM pg_stat_activity 
 /** For one transaction: connections are seen, and ended, by the role that has logged in, which may be set to act as another one. */
 export const AS_LOGIN = `SELECT set_config('role', 'none', true)`
 
+const END_OTHER = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE pid = $1 AND backend_start::text = $2 AND usename = current_user AND pid <> pg_backend_pid()`
+
 export interface LinkOptions {
   url: string
   /** As failures name the database. */
@@ -141,6 +144,14 @@ export class Link {
     } finally {
       timer.cancel()
     }
+  }
+
+  /** Ends what one that was lost has left in the server, which may wait for a lock there. @throws StatementError */
+  async endOther({ backend: { pid, since } }: Link): Promise<void> {
+    await this.run([
+      { sql: AS_LOGIN, values: [] },
+      { sql: END_OTHER, values: [pid, since] },
+    ])
   }
 
   /** Lets the process end while nothing is asked. */

@@ -39,6 +39,8 @@ export class Member {
   readonly #nudges: Nudges
   readonly #lease: Lease
   #link: Link | undefined
+  /** The newest there was, also when it is lost. */
+  #last: Link | undefined
   /** Since then it has been in touch with the database without a gap. */
   #inTouchSince = performance.now()
   #lastBeat = performance.now()
@@ -208,6 +210,7 @@ export class Member {
 
   #use(link: Link): void {
     this.#link = link
+    this.#last = link
     this.#inTouchSince = performance.now()
     link.unref()
     hears(link, this.n, (what) => {
@@ -227,6 +230,8 @@ export class Member {
     const cut = startLongTimer(this.#leaseMs / 3, () => link.destroy())
     try {
       await link.client.query(`${KEEP_ALIVE}; LISTEN "${channelOf(this.#options.schema)}"`)
+      // each beat that a lock holds up would have a connection of its own for as long
+      if (this.#last) await link.endOther(this.#last)
       // who has the row goes on, with or without it: by it a single process sees that somebody is there
       await shareLock(link, this.#options)
       return link
