@@ -314,6 +314,34 @@ t.test('what a parked turn took counts for no turn after it', async (t) => {
   ])
 })
 
+t.test('a result reaches the agent in plan mode, too, when its call was made before', async (t) => {
+  const making = (...more: object[]) => [calls('toolu_1'), { before: [DEPLOY, {}] }, ...more, { type: 'result' }]
+  const live = await start(t)
+  const end = live.host.next('turn_completed')
+  live.runner.send(script(...making({ ask: [DEPLOY, {}] })))
+  await until(() => live.runner.canPark)
+  await live.runner.setPermissionMode!('plan')
+  live.runner.settleExecution!('e1', ok)
+  await end
+  t.match(live.query.calls, [hook('allow'), { behavior: 'allow' }])
+  t.equal(live.host.asks.length, 0)
+
+  const first = await start(t)
+  first.runner.send(script(...making()))
+  await until(() => first.runner.canPark)
+  await first.runner.setPermissionMode!('plan')
+  const snapshot = first.runner.snapshot!()
+  await first.runner.close()
+  const { runner, host, answered, query } = await start(t, {}, snapshot)
+  runner.settleExecution!('e1', ok)
+  await until(() => host.of('turn_completed').length === 1)
+  t.match(query.calls, [hook('allow')])
+  t.match(answered, [{ toolUseId: 'toolu_1', result: ok }])
+  runner.send(script({ before: [DEPLOY, {}, 'toolu_2'] }, { type: 'result' }))
+  await until(() => host.of('turn_completed').length === 2)
+  t.match(query.calls[1], hook('deny'), 'one that is made in it is refused')
+})
+
 t.test('which calls are asked about for certain', async (t) => {
   const cwd = realpathSync(mkdtempSync(join(tmpdir(), 'claude-')))
   const configDir = join(cwd, 'config')

@@ -65,6 +65,8 @@ export class Gate {
   readonly #running = new Set<string>()
   readonly #settled = new Map<string, ExecutionResult>()
   readonly #decisions = new Map<string, PermissionDecision>()
+  /** Calls whose results have come: their work is done, whatever mode was chosen since. */
+  readonly #answered = new Set<string>()
   #held: HeldCall | undefined
   #last: Promise<unknown> = Promise.resolve()
   /** Of the call that waits: its result, and that it is put off. */
@@ -100,6 +102,7 @@ export class Gate {
     this.#open.clear()
     this.#running.clear()
     this.#decisions.clear()
+    this.#answered.clear()
     this.#held = undefined
     this.#deferral.resolve(undefined)
   }
@@ -122,7 +125,7 @@ export class Gate {
     if (this.#options.restored?.toolUseId === call.tool_use_id) this.#options.onReturned()
     if (this.#isPuttingOff) return decided('deny', ONE_AT_A_TIME)
     const guarded = this.#options.guard(call)
-    if (guarded.hookSpecificOutput) return guarded
+    if (guarded.hookSpecificOutput && !this.#wasDispatched(call)) return guarded
     const tool = this.#options.hostedTools?.find(call.tool_name)
     // a helper's call cannot be put off
     if (call.agent_id !== undefined) return this.#pass(call, tool ? decided('allow', 'Declared by the operator.') : {})
@@ -136,6 +139,7 @@ export class Gate {
   readonly ask: SdkCanUseTool = async (...ask): Promise<SdkPermissionResult> => {
     await this.#options.told()
     const [tool_name, input, { toolUseID: tool_use_id }] = ask
+    if (this.#answered.has(tool_use_id)) return { behavior: 'allow', updatedInput: input }
     const answer: SdkPermissionResult = this.#decisions.has(tool_use_id)
       ? { behavior: 'allow', updatedInput: input }
       : await askPerson(this.#options.host(), ...ask)
@@ -149,6 +153,12 @@ export class Gate {
   #wasAsked({ tool_use_id }: SdkHookInput): boolean {
     const { restored } = this.#options
     return restored?.toolUseId === tool_use_id && !restored.execution
+  }
+
+  /** Before the session was parked: its result is for the agent, whatever mode was chosen since. */
+  #wasDispatched({ tool_use_id }: SdkHookInput): boolean {
+    const { restored } = this.#options
+    return restored?.toolUseId === tool_use_id && restored.execution !== undefined
   }
 
   #pass({ tool_use_id }: SdkHookInput, output: SdkHookOutput): SdkHookOutput {
@@ -198,6 +208,7 @@ export class Gate {
     // it is not made then, and nothing would tell that it is over
     if (takenBack.aborted) return decided('deny', INTERRUPTED)
     hostedTools!.answer({ toolUseId, toolName: tool.name, result })
+    this.#answered.add(toolUseId)
     return this.#pass(call, decided('allow', 'Its result has come.'))
   }
 
