@@ -199,8 +199,8 @@ export class Outward {
       ...{ clock, sessions, ttlMs: answerLinkTtlMs, keys: new AnswerKeys(store) },
       pageUrl: `${base}${basePath}/answer`,
       limits: answerLinks === true ? {} : answerLinks,
-      recipient: (channel) =>
-        this.#channels.recipient(channel) ?? (channel === WEBHOOK && this.#webhook ? WEBHOOK : undefined),
+      recipient: (channel, profile) =>
+        this.#channels.recipient(channel, profile) ?? (channel === WEBHOOK && this.#webhook ? WEBHOOK : undefined),
     })
   }
 

@@ -47,7 +47,7 @@ export class Attempts {
 
   /**
    * @param isWithdrawn asked last before it is sent: what waits for its turn may wait for long
-   * @returns undefined when it was not made, as this process is ending; 'unwanted' when the target is gone, or it is withdrawn
+   * @returns undefined when it was not made, as this process is ending; 'unwanted' when the target is gone or may not be told it, or it is withdrawn
    */
   async make(delivery: Delivery, isWithdrawn: () => boolean): Promise<Tried | 'unwanted' | undefined> {
     const { clock, gone, slots, signal } = this.#options
@@ -71,7 +71,7 @@ export class Attempts {
       if (!written) return await unwritten()
       // meanwhile it may have been called off
       if (signal.aborted) return undefined
-      if (isWithdrawn()) return 'unwanted'
+      if (isWithdrawn() || target.mayBeTold?.(delivery.payload) === false) return 'unwanted'
       const outcome = await timed(clock, () => post(target, written, clock, signal))
       if (AWAY.has(outcome.error)) this.#away?.add(receiver)
       // before the next one may ask

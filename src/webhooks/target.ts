@@ -22,6 +22,8 @@ export interface WebhookTarget {
   readonly channel?: string
   /** Reads what the request of one attempt needs, for the request to be written once it may connect. Absent: the payload as JSON, signed with each key. */
   readonly write?: (delivery: { id: string; payload: object }) => Promise<WriteRequest>
+  /** Asked last before each attempt: what it was to be told when it waited it may have no right to by then. Absent: it always has. */
+  readonly mayBeTold?: (payload: object) => boolean
   /** Statuses that say that nothing is wanted here any more. Default 410. */
   readonly goneStatuses?: readonly number[]
   /** Told of such an answer, by whoever keeps the target; absent: it is kept as a target that is gone. */

@@ -42,8 +42,8 @@ export interface AnswerLinksOptions {
   ttlMs: number
   limits: AnswerLinkLimits
   sessions: AnswerableSessions
-  /** Who a link was sent to, in words; undefined when its channel is gone. */
-  recipient(channel: string): string | undefined
+  /** Who a link was sent to, in words; undefined when its channel is gone, or is told of that profile no more. */
+  recipient(channel: string, profile?: string): string | undefined
 }
 
 /** What the page shows of a request that waits. */
@@ -86,18 +86,20 @@ export class AnswerLinks {
   /** The name of a link that was given out, whatever has become of it; undefined for a forged one, and while that cannot be said. */
   async nameOf(token: string): Promise<string | undefined> {
     const known = await this.#grantOf(token).catch(() => undefined)
-    return known && JSON.stringify([known.grant.sessionId, known.grant.requestId, known.grant.channel])
+    return known && JSON.stringify([known.sessionId, known.requestId, known.channel])
   }
 
   /** What is behind a link; changes nothing. @throws SG_ERR_ANSWER_LINK · SG_ERR_ANSWER_LINK_EXPIRED · SG_ERR_STORE_UNAVAILABLE */
   async look(token: string): Promise<AnswerView> {
-    const { grant, recipient } = await this.#grantOf(token)
+    const grant = await this.#grantOf(token)
     const waiting = await this.#waiting(grant)
     if (!waiting) return this.#settled(grant)
     this.#assertLive(grant)
     const { request, session } = waiting
     const { limits } = this.#options
-    if (limits.tools && !limits.tools.includes(request.toolName)) throw new GatewayError('SG_ERR_ANSWER_LINK')
+    const recipient = this.#options.recipient(grant.channel, session.profile)
+    if (recipient === undefined || (limits.tools && !limits.tools.includes(request.toolName)))
+      throw new GatewayError('SG_ERR_ANSWER_LINK')
     const input = JSON.stringify(request.input, null, 2)
     const isWhole = input.length <= MAX_SHOWN
     return {
@@ -113,7 +115,7 @@ export class AnswerLinks {
    * @throws SG_ERR_ANSWER_LINK · SG_ERR_ANSWER_LINK_EXPIRED · SG_ERR_VALIDATION · SG_ERR_UNSUPPORTED · SG_ERR_STORE_UNAVAILABLE
    */
   async answer(token: string, form: URLSearchParams): Promise<{ taken: ResolvePermissionRequest } | AnswerView> {
-    const { grant } = await this.#grantOf(token)
+    const grant = await this.#grantOf(token)
     const view = await this.look(token)
     if (view.state === 'settled') return view
     const { request, session, canAllow } = view
@@ -130,12 +132,11 @@ export class AnswerLinks {
     }
   }
 
-  async #grantOf(token: string): Promise<{ grant: AnswerGrant; recipient: string }> {
+  async #grantOf(token: string): Promise<AnswerGrant> {
     const { keys, recipient } = this.#options
     const grant = readGrant(token, await keys.current())
-    const sentTo = grant && recipient(grant.channel)
-    if (!grant || sentTo === undefined) throw new GatewayError('SG_ERR_ANSWER_LINK')
-    return { grant, recipient: sentTo }
+    if (!grant || recipient(grant.channel) === undefined) throw new GatewayError('SG_ERR_ANSWER_LINK')
+    return grant
   }
 
   #assertLive({ expiresAt }: AnswerGrant): void {

@@ -96,12 +96,16 @@ export class Channels {
     return [...this.#targets.values()]
   }
 
-  /** Who a link was sent to: the channel, and whose browser; undefined when that is not told any more. */
-  recipient(channel: string): string | undefined {
+  /**
+   * Who a link was sent to: the channel, and whose browser; undefined when that is not told any more.
+   * @param profile of which it would have to be told; absent: of any
+   */
+  recipient(channel: string, profile?: string): string | undefined {
     const [name = '', subscription] = splitChannel(channel)
-    if (!this.has(name)) return undefined
+    const declared = this.#channels.get(name)
+    if (!declared || (profile !== undefined && !isOf(declared, profile))) return undefined
     if (subscription === undefined) return name
-    const known = this.#options.subscriptions.get(subscription)
+    const known = this.#options.subscriptions.get(subscription, profile)
     return known && (known.principal ? `${known.principal} (${name})` : name)
   }
 
@@ -112,7 +116,7 @@ export class Channels {
    */
   deliveriesOf(message: ChannelMessage, id: string, only?: string, reminded?: ReadonlySet<string>): Laned[] {
     return [...this.#channels].flatMap(([name, channel]) => {
-      if (!isOf(channel, message)) return []
+      if (!isOf(channel, message.session.profile)) return []
       const isShown = reminded?.has(name) && REPLACES.has(channel.format)
       if (only === undefined ? !isShown && !wants(channel, message) : name !== only) return []
       if (channel.format === 'web_push') return this.#pushed(name, message, id)
@@ -132,7 +136,7 @@ export class Channels {
   #pushed(name: string, message: ChannelMessage, id: string): Laned[] {
     const told = this.#options.subscriptions
       .ofProfile(message.session.profile)
-      .filter((one) => isOf(one, message) && wants(one, message))
+      .filter((one) => isOf(one, message.session.profile) && wants(one, message))
     return told.map((subscription) =>
       this.#laned(`${name}/${subscription.id}`, message, id, {
         target: this.#pushTarget(name, subscription),
@@ -159,6 +163,7 @@ export class Channels {
     return {
       ...target,
       ...{ key: `channel ${name} ${target.key.split(' ').at(-1)}`, channel: name, maxWaiting: MAX_WAITING },
+      mayBeTold: this.#mayBeTold(name),
       write: this.writer(name, render),
     }
   }
@@ -177,8 +182,13 @@ export class Channels {
           logger.warn({ err: toError(error), subscription: id }, 'a subscription that is gone could not be removed')
         })
       },
+      mayBeTold: this.#mayBeTold(`${name}/${id}`),
       write: this.writer(`${name}/${id}`, render),
     }
+  }
+
+  #mayBeTold(to: string): NonNullable<WebhookTarget['mayBeTold']> {
+    return (payload) => this.recipient(to, (payload as ChannelMessage).session.profile) !== undefined
   }
 
   /** Writes messages for one recipient: with the link that is its own, signed at the time of the attempt and kept nowhere. */
@@ -219,8 +229,8 @@ export function deliveryOf(message: ChannelMessage, id: string, given: Pick<Deli
   }
 }
 
-const isOf = ({ profiles }: { profiles?: readonly string[] | undefined }, message: ChannelMessage): boolean =>
-  profiles?.includes(message.session.profile) ?? true
+const isOf = ({ profiles }: { profiles?: readonly string[] | undefined }, profile: string): boolean =>
+  profiles?.includes(profile) ?? true
 
 type Filter = { format?: ChannelFormat; events?: readonly string[] }
 

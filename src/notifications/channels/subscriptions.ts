@@ -63,21 +63,20 @@ export class PushSubscriptions {
     for (const subscription of kept) this.#byId.set(subscription.id, subscription)
   }
 
-  get(id: string): KeptSubscription | undefined {
+  /** @param profile of which it would have to be told; absent: of any */
+  get(id: string, profile?: string): KeptSubscription | undefined {
     const subscription = this.#byId.get(id)
-    return subscription && this.#isLive(subscription) ? subscription : undefined
+    return subscription && this.#isLive(subscription, profile) ? subscription : undefined
   }
 
   /** Those that may be told of a profile. */
   ofProfile(profile: string): KeptSubscription[] {
-    return [...this.#byId.values()].filter((one) => {
-      const caller = this.#callerOf(one)
-      return caller !== undefined && visible(caller, profile)
-    })
+    return [...this.#byId.values()].filter((one) => this.#isLive(one, profile))
   }
 
-  #isLive(subscription: KeptSubscription): boolean {
-    return this.#callerOf(subscription) !== undefined
+  #isLive(subscription: KeptSubscription, profile?: string): boolean {
+    const caller = this.#callerOf(subscription)
+    return caller !== undefined && (profile === undefined || visible(caller, profile))
   }
 
   /** Whose it is; undefined when it has expired, or its caller would not be let in now. */

@@ -68,11 +68,13 @@ t.test(
     const { service, subscriptions } = await world(t, { callerNamed: (name) => letIn.get(name) })
     const [ann, bob] = [service.subscribe().request, service.subscribe().request]
     const { subscription } = await subscriptions.subscribe(ann, ANN)
-    await subscriptions.subscribe(bob, named('bob'))
+    const bobs = await subscriptions.subscribe(bob, named('bob'))
     const told = (profile: string) => subscriptions.ofProfile(profile).map(({ principal }) => principal)
     t.same(told('one'), ['ann', 'bob'])
     letIn.set('bob', named('bob', ['two']))
     t.same([told('one'), told('two')], [['ann'], ['ann', 'bob']])
+    const seen = (profile: string) => subscriptions.get(bobs.subscription.id, profile)?.principal
+    t.same([seen('one'), seen('two')], [undefined, 'bob'], 'nor is he told what waits')
     letIn.delete('ann')
     t.same([told('one'), told('two')], [[], ['bob']])
     t.equal(subscriptions.get(subscription.id), undefined, 'nor do links that it was sent lead anywhere')
