@@ -4,6 +4,7 @@ import type { Logger } from '../lib/logger.js'
 import { readInTime } from '../lib/patience.js'
 import {
   type Delivery,
+  deliveryTo,
   type FindTarget,
   type LeftDelivery,
   type PlannedDelivery,
@@ -154,7 +155,7 @@ export class WebhookDeliverer {
       if (here) before.set(lane, here)
       if (here || target === 'later') continue
       if (target) {
-        const delivery = { ...stored, id, target }
+        const delivery = deliveryTo(target, { id, stored })
         this.#making.enter(lane, delivery, (known) => known.putAfter(before.get(lane), delivery))
         // it may be what was given up where too many wait
         if (this.#making.lanes.get(lane)?.waiting.includes(delivery)) before.set(lane, delivery)

@@ -27,6 +27,8 @@ export interface StoredDelivery {
   failed?: number
   /** Epoch milliseconds: its receiver asked to be left alone until then. */
   notBefore?: number | undefined
+  /** Key of the target that both are of. Absent: of the one that it goes to. */
+  triedAt?: string
 }
 
 export interface Delivery extends StoredDelivery {
@@ -61,11 +63,18 @@ export interface LeftDelivery {
 export type FindTarget = (left: StoredDelivery & { lane: string }) => Promise<WebhookTarget | 'later' | undefined>
 
 /** What of a delivery survives JSON. */
-export function storedOf({ type, payload, origin, importance, logLane, failed, notBefore }: Delivery): StoredDelivery {
+export function storedOf(delivery: Delivery): StoredDelivery {
+  const { type, payload, origin, importance, logLane, failed, notBefore, target } = delivery
   return {
     ...{ type, payload, origin, importance },
     ...(logLane !== undefined && { logLane }),
-    ...(failed !== undefined && { failed }),
+    ...(failed !== undefined && { failed, triedAt: target.key }),
     ...(notBefore !== undefined && { notBefore }),
   }
+}
+
+/** What was kept, as it goes to the target that it has now: what another one answered is nothing to that. */
+export function deliveryTo(target: WebhookTarget, { id, stored }: Pick<LeftDelivery, 'id' | 'stored'>): Delivery {
+  const { failed, notBefore, triedAt = target.key, ...kept } = stored
+  return { ...kept, ...(triedAt === target.key && { failed, notBefore }), id, target }
 }

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { createMemoryDeliveryOutbox } from '../../src/storage/memory/delivery-outbox.js'
 import { until } from '../fixtures/build.js'
 import { type DeliveryWorldOptions, deliveryWorld } from '../fixtures/delivery-world.js'
-import { status } from '../fixtures/webhook-sink.js'
+import { status, WebhookSink } from '../fixtures/webhook-sink.js'
 
 const HOUR = 60 * 60 * 1000
 
@@ -299,6 +299,26 @@ t.test(
     t.equal(sink.received.length, 3)
   },
 )
+
+t.test('what a receiver asked for, and how often it failed, is nothing to the one that is named instead', async (t) => {
+  const outbox = createMemoryDeliveryOutbox()
+  const first = await deliveryWorld(t, { outbox, attempts: 2 })
+  const { sink, clock } = first
+  sink.answer = status(429, { 'retry-after': '600' })
+  first.send()
+  await first.attempts(1)
+  await until(async () => JSON.stringify(await outbox.list()).includes('notBefore'), 'what the next process knows')
+  await first.deliverer.close()
+
+  const another = await WebhookSink.start(t)
+  another.answer = (_received, response) => void response.writeHead(another.received.length === 1 ? 500 : 204).end()
+  const next = await deliveryWorld(t, { outbox, sink: another, clock, attempts: 2, key: 'another' })
+  await next.restore()
+  await next.attempts(2)
+  await clock.advance(500)
+  await next.idle()
+  t.same([another.received.length, sink.received.length, await outbox.list()], [2, 1, []])
+})
 
 t.test('a receiver that asks for more patience than there is gets no more of it by a restart', async (t) => {
   const outbox = createMemoryDeliveryOutbox()
