@@ -68,6 +68,9 @@ export interface HopClientOptions {
 export class HopClient {
   readonly #options: HopClientOptions
   readonly #agents = new Map<number, Agent | TlsAgent>()
+  #there: readonly number[] = []
+  /** Nodes that were there and are not any more: one that is stopped would still take connections, and answer nothing. */
+  readonly #gone = new Set<number>()
 
   constructor(options: HopClientOptions) {
     this.#options = options
@@ -98,6 +101,10 @@ export class HopClient {
       agent: this.#agentOf(node.n, isTls),
       ...(signal && { signal }),
     })
+    if (this.#gone.has(node.n)) {
+      unsent.add(request)
+      return request.destroy(new Error('it is not there any more'))
+    }
     request.once('socket', (socket) => {
       if (!socket.connecting) return
       unsent.add(request)
@@ -145,6 +152,9 @@ export class HopClient {
   /** Lets go of those that are not there any more, and of what is under way with them. */
   keep(nodes: readonly ClusterNode[]): void {
     const alive = new Set(nodes.map(({ n }) => n))
+    for (const n of this.#there) if (!alive.has(n)) this.#gone.add(n)
+    for (const n of alive) this.#gone.delete(n)
+    this.#there = [...alive]
     for (const [n, agent] of this.#agents)
       if (!alive.has(n)) {
         agent.destroy()

@@ -96,3 +96,32 @@ t.test('of two signatures one has to be right', async (t) => {
       'forged',
     )
 })
+
+t.test('a node that is gone is asked no more, though it may still take connections', async (t) => {
+  let asked = 0
+  // stopped, the system takes connections for it, and nobody answers
+  const server = createServer(() => asked++).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const hops = new HopClient({ secret: 'of these nodes', clock: new VirtualClock(), from: () => 1 })
+  t.teardown(() => {
+    hops.close()
+    server.closeAllConnections()
+    server.close()
+  })
+  const node = { n: 2, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } as ClusterNode
+  const get = { method: 'GET', path: '/v1/sessions/1' }
+  const ask = () => t.rejects(hops.ask(node, get), { name: 'NodeUnreachable' })
+  // one that has just joined may be asked before it is heard of
+  const early = ask()
+  await until(() => asked === 1, 'it is asked')
+  hops.keep([node])
+  hops.keep([])
+  await early
+  await t.rejects(hops.ask(node, get), { name: 'NodeUnreachable', unsent: true })
+  t.equal(asked, 1)
+  hops.keep([node])
+  const again = ask()
+  await until(() => asked === 2, 'it is there again')
+  hops.close()
+  await again
+})
