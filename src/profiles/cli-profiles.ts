@@ -5,12 +5,12 @@ import {
   assertInstalled,
   CLAUDE_SDK,
   type CredentialProbe,
-  type CredentialSubject,
   checkCredentials,
   cliSubject,
   DEFAULT_AGENT,
   deleteSdkSession,
   listSdkSessions,
+  type ProfileAsRun,
 } from '../engines/cli/index.js'
 import type { SessionRunnerConfig } from '../engines/runner.js'
 import { GatewayError, invalidField, toError } from '../errors.js'
@@ -91,7 +91,7 @@ export class CliProfiles {
   }
 
   /** With the environment that the host gives to a session which asks for nothing; none when the host does not say. */
-  async #asSessionsRun(profile: ResolvedProfile, timeoutMs: number): Promise<CredentialSubject | undefined> {
+  async #asSessionsRun(profile: ResolvedProfile, timeoutMs: number): Promise<ProfileAsRun | undefined> {
     const { buildRunnerConfig, checkIn } = this.#options
     if (!buildRunnerConfig) return this.#subject(profile)
     const { name, defaults } = profile.info
@@ -188,7 +188,7 @@ export class CliProfiles {
   }
 
   /** With the environment that the profile's sessions run in; none when its agent is not known. */
-  #subject(profile: ResolvedProfile, config?: SessionRunnerConfig): CredentialSubject | undefined {
+  #subject(profile: ResolvedProfile, config?: SessionRunnerConfig): ProfileAsRun | undefined {
     try {
       return this.#subjectOf(profile, config)
     } catch (error) {
@@ -197,7 +197,7 @@ export class CliProfiles {
     }
   }
 
-  #subjectOf(profile: ResolvedProfile, config: SessionRunnerConfig = { cwd: '/' }): CredentialSubject {
+  #subjectOf(profile: ResolvedProfile, config: SessionRunnerConfig = { cwd: '/' }): ProfileAsRun {
     const { profiles, agents, env, secretEnv } = this.#options
     const { env: pinned } = profiles.pin(config, profile)
     return cliSubject({ ...(agents && { agents }), env, secretEnv }, profile.info, pinned)

@@ -32,14 +32,14 @@ export type CredentialProbe = (
 ) => boolean | undefined | Promise<boolean | undefined>
 
 /** A profile as its sessions run, whose credentials are checked or whose agent is asked for the sessions that it keeps. */
-export interface CredentialSubject {
+export interface ProfileAsRun {
   profile: ProfileInfo
   row: AgentRow
   env: Record<string, string>
 }
 
 export interface CredentialCheck {
-  subjects: readonly CredentialSubject[]
+  subjects: readonly ProfileAsRun[]
   logger: Logger
   /** Default: the agent's own command for it, or the credentials that are there. */
   probe?: CredentialProbe | undefined
@@ -68,7 +68,7 @@ export async function checkCredentials(check: CredentialCheck): Promise<void> {
   )
 }
 
-async function checkOne(check: CredentialCheck, subject: CredentialSubject): Promise<void> {
+async function checkOne(check: CredentialCheck, subject: ProfileAsRun): Promise<void> {
   const { logger, timeoutMs, signal } = check
   const { profile, row } = subject
   if (signal.aborted) return
@@ -93,18 +93,14 @@ async function checkOne(check: CredentialCheck, subject: CredentialSubject): Pro
 }
 
 /** Asking makes some agents create the directory. */
-async function hasConfigDir({ row, env }: CredentialSubject): Promise<boolean> {
+async function hasConfigDir({ row, env }: ProfileAsRun): Promise<boolean> {
   const directory = configDirOf(row, env)
   if (directory === undefined) return true
   const found = await stat(directory).catch(() => undefined)
   return found?.isDirectory() ?? false
 }
 
-async function probe(
-  { row, env }: CredentialSubject,
-  claudeSdk: string,
-  signal: AbortSignal,
-): Promise<boolean | undefined> {
+async function probe({ row, env }: ProfileAsRun, claudeSdk: string, signal: AbortSignal): Promise<boolean | undefined> {
   const asked = row.credentials.probe
   if (asked === undefined) return undefined
   // Its command knows nothing of the key that a session logs in with.

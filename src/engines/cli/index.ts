@@ -16,7 +16,7 @@ import { claudeExecutable, NO_CLAUDE } from './claude/executable.js'
 import { ClaudeRunner } from './claude/runner.js'
 import { CLAUDE_SDK, loadClaudeSdk } from './claude/sdk.js'
 import type { ClaudeState } from './claude/setup.js'
-import type { CredentialSubject } from './credentials.js'
+import type { ProfileAsRun } from './credentials.js'
 import { configDirOf, type Environment, findExecutable, sessionEnvironment } from './environment.js'
 import { canBypass, refuseMode, refuseWhatIsLacking } from './lacking.js'
 import type { AgentSetup } from './launch.js'
@@ -28,9 +28,9 @@ export { CLAUDE_SDK } from './claude/sdk.js'
 export {
   type CredentialCheck,
   type CredentialProbe,
-  type CredentialSubject,
   type CredentialVerdict,
   checkCredentials,
+  type ProfileAsRun,
 } from './credentials.js'
 export { leash } from './leash.js'
 export { endOrphans } from './markers.js'
@@ -114,11 +114,8 @@ function carried(
  * @param sessionEnv what the profile's pin adds
  * @throws GatewayError when there is no such agent
  */
-export const cliSubject = (
-  options: CliEngineOptions,
-  profile: ProfileInfo,
-  sessionEnv?: Environment,
-): CredentialSubject => subjectOf(agentTable(options.agents), options, profile, sessionEnv)
+export const cliSubject = (options: CliEngineOptions, profile: ProfileInfo, sessionEnv?: Environment): ProfileAsRun =>
+  subjectOf(agentTable(options.agents), options, profile, sessionEnv)
 
 /**
  * Refuses what the agent of a profile would refuse when it is started, as far as that is known before.
@@ -156,7 +153,7 @@ function subjectOf(
   { env: gatewayEnv = process.env, secretEnv: secrets = [] }: CliEngineOptions,
   profile: ProfileInfo,
   sessionEnv: Environment | undefined,
-): CredentialSubject {
+): ProfileAsRun {
   const name = profile.agent ?? DEFAULT_AGENT
   const row = agents.get(name)
   if (!row) throw startError(`There is no agent named ${name}.`)

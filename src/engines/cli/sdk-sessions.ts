@@ -3,7 +3,7 @@ import { present } from '../../lib/present.js'
 import { askForSessions, askToDelete } from './acp/kept-sessions.js'
 import { filesWithSdk, type SdkSessionInfo } from './claude/sdk-worker.js'
 import { control } from './control.js'
-import type { CredentialSubject } from './credentials.js'
+import type { ProfileAsRun } from './credentials.js'
 import { placeOf } from './environment.js'
 
 export interface SdkSessionsPage {
@@ -25,7 +25,7 @@ export interface SdkSession extends SdkSessionInfo {
  * @throws GatewayError when the agent's SDK is not installed
  */
 export async function listSdkSessions(
-  sources: readonly CredentialSubject[],
+  sources: readonly ProfileAsRun[],
   { dir, limit, offset }: SdkSessionsPage,
   claudeSdk: string,
 ): Promise<SdkSession[]> {
@@ -64,7 +64,7 @@ export interface SdkSessionDeletion {
  * @throws SG_ERR_SDK_SESSION_NOT_FOUND · SG_ERR_UNSUPPORTED · SG_ERR_ENGINE_REFUSED · SG_ERR_ENGINE_START
  */
 export async function deleteSdkSession(
-  source: CredentialSubject,
+  source: ProfileAsRun,
   deletion: SdkSessionDeletion,
   claudeSdk: string,
 ): Promise<void> {
@@ -77,8 +77,8 @@ export async function deleteSdkSession(
   await control(() => filesWithSdk(claudeSdk, source.env, 'deleteSession', [sessionId, place]))
 }
 
-function distinct(sources: readonly CredentialSubject[]): CredentialSubject[] {
-  const byPlace = new Map<string, CredentialSubject>()
+function distinct(sources: readonly ProfileAsRun[]): ProfileAsRun[] {
+  const byPlace = new Map<string, ProfileAsRun>()
   for (const source of sources) {
     const place = placeOf(source.row, source.env)
     if (!byPlace.has(place)) byPlace.set(place, source)

@@ -4,7 +4,7 @@ import { untilAborted } from '../../../lib/aborted.js'
 import { KeyedLock } from '../../../lib/keyed-lock.js'
 import type { SdkSessionInfo } from '../claude/sdk-worker.js'
 import { control } from '../control.js'
-import type { CredentialSubject } from '../credentials.js'
+import type { ProfileAsRun } from '../credentials.js'
 import { findExecutable, placeOf } from '../environment.js'
 import { firstStart } from '../first-starts.js'
 import { SLOT_MS, START_TIMEOUT_MS } from '../launch.js'
@@ -29,7 +29,7 @@ const slots = new SpawnSlots()
  * @throws GatewayError when it is not installed or does not answer
  */
 export const askForSessions = (
-  subject: CredentialSubject,
+  subject: ProfileAsRun,
   dir: string | undefined,
   count: number,
 ): Promise<SdkSessionInfo[]> =>
@@ -50,7 +50,7 @@ export const askForSessions = (
  * @throws SG_ERR_UNSUPPORTED · SG_ERR_SDK_SESSION_NOT_FOUND · SG_ERR_ENGINE_REFUSED · SG_ERR_ENGINE_START
  */
 export const askToDelete = (
-  subject: CredentialSubject,
+  subject: ProfileAsRun,
   { sessionId, dir, assertUnused }: { sessionId: string; dir: string | undefined; assertUnused: () => Promise<void> },
 ): Promise<void> =>
   withAgent(subject, dir, async (agent, { list, delete: deletes }) => {
@@ -99,7 +99,7 @@ async function* listed(agent: ClientContext, dir: string | undefined): AsyncGene
  * than its sessions would.
  */
 function withAgent<Answer>(
-  subject: CredentialSubject,
+  subject: ProfileAsRun,
   dir: string | undefined,
   ask: (agent: ClientContext, can: SessionCapabilities) => Promise<Answer>,
 ): Promise<Answer> {
@@ -143,7 +143,7 @@ function withAgent<Answer>(
   })
 }
 
-async function startIn({ profile, row, env }: CredentialSubject, command: string, dir: string | undefined) {
+async function startIn({ profile, row, env }: ProfileAsRun, command: string, dir: string | undefined) {
   const folder = await privateFolder()
   const trusted = isTrusted(row, profile, false)
   const workspace = await workspaceEnv(row, trusted, { env, cwd: dir ?? folder })
