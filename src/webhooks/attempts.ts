@@ -47,7 +47,8 @@ export class Attempts {
 
   /**
    * @param isWithdrawn asked last before it is sent: what waits for its turn may wait for long
-   * @returns undefined when it was not made, as this process is ending; 'unwanted' when the target is gone or may not be told it, or it is withdrawn
+   * @returns undefined when it was not made, as this process is ending; 'unwanted' when the target is gone or may not be told it, or when it
+   *   is withdrawn
    */
   async make(delivery: Delivery, isWithdrawn: () => boolean): Promise<Tried | 'unwanted' | undefined> {
     const { clock, gone, slots, signal } = this.#options

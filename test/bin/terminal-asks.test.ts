@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import type { Answer } from '../../client/index.js'
 import { until } from '../fixtures/build.js'
 import { attached, eventFrame, said } from '../fixtures/client-platform.js'
@@ -51,25 +51,26 @@ t.test('Ctrl-Z stops the job at a question, which is asked again when it goes on
   await screen.shows('✓ done')
 })
 
-t.test('Ctrl-D leaves an attached session also at a question, which waits for others then', { skip }, async (t) => {
+/** A terminal that is attached to a session which asks. */
+async function attachedAtQuestion(t: Test) {
   const { terminal, client, options } = await world(t)
   const { stdout } = await runPlain(['run', '--detach', 'Please write a report.'], options)
   const id = stdout.trim()
   await until(async () => (await client.sessions.get(id)).status === 'awaiting_approval')
   const screen = terminal(['sessions', 'attach', id])
   await screen.shows('[s] deny and stop')
+  return { screen, client, id }
+}
+
+t.test('Ctrl-D leaves an attached session also at a question, which waits for others then', { skip }, async (t) => {
+  const { screen, client, id } = await attachedAtQuestion(t)
   screen.press(CTRL_D)
   t.equal(await screen.exited, 0)
   t.equal((await client.sessions.get(id)).status, 'awaiting_approval')
 })
 
 t.test('an answer that comes with Ctrl-Z leaves the terminal as it was', { skip }, async (t) => {
-  const { terminal, client, options } = await world(t)
-  const { stdout } = await runPlain(['run', '--detach', 'Please write a report.'], options)
-  const id = stdout.trim()
-  await until(async () => (await client.sessions.get(id)).status === 'awaiting_approval')
-  const screen = terminal(['sessions', 'attach', id])
-  await screen.shows('[s] deny and stop')
+  const { screen } = await attachedAtQuestion(t)
   screen.press(`${CTRL_Z}s`)
   await screen.shows('denied')
   await screen.shows('■ interrupted')

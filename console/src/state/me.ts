@@ -182,7 +182,9 @@ function forget(): void {
   location.reload()
 }
 
-/** Those of this browser, which have one cookie for this gateway, tell each other that somebody has signed out; whatever sign-in they show. */
+/**
+ * Windows of this browser, which have one cookie for this gateway, tell each other that somebody has signed out, whatever sign-in they show.
+ */
 const windows = new BroadcastChannel(`session-gateway.signed-out ${PATH}`)
 windows.addEventListener('message', () => {
   if (shownBy !== undefined) forget()

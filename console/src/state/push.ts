@@ -17,7 +17,10 @@ export const pushState = signal<PushState>('asking')
 /** No page is under it: the worker gets messages, and controls nothing. */
 const SCOPE = './push/'
 
-/** The one address of a script that this page ever makes; it says what the worker is to be told where the browser subscribes anew by itself. */
+/**
+ * The one address of a script that this page ever makes. It names the events of which the worker is to be told where the browser subscribes
+ * anew by itself.
+ */
 function workerAddress(events: readonly Told[]): string {
   const addressFor = (events: string) =>
     new URL(`./push-worker.js?events=${encodeURIComponent(events)}`, document.baseURI).href

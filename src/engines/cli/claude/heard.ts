@@ -16,8 +16,8 @@ const SHORT = 64
 const TAKEN_FOR_GRANTED = ['"control_re', '"is_error"'].map((mark) => Buffer.from(mark))
 
 /**
- * The agent's process as the SDK has it. What the SDK fails at outside of anything that can be caught would be the end of the gateway, with all
- * sessions: it does not come to it, and neither does what would end this one for a message that can be passed over.
+ * The agent's process as the SDK has it. What the SDK fails at outside of anything that can be caught would be the end of the gateway, with
+ * all sessions: that does not come to the SDK, and neither does what would end this session for a message that can be passed over.
  * @param isReadable whether a message can be read; tells of one that cannot
  */
 export function heardBySdk(agent: AgentProcess, isReadable: (said: unknown) => boolean): ChildProcess {
