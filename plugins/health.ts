@@ -1,4 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify'
+import { RETRY_AFTER_S } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import { keepFromCaches } from './auth.js'
 import { upgradeRefusals } from './edge.js'
@@ -22,7 +23,10 @@ export const health: FastifyPluginAsync<{ gateway: Gateway }> = async (scope, { 
     scope.get('/healthz', { logLevel: 'warn' }, async () => ({ status: 'ok' }))
     scope.get('/readyz', { logLevel: 'warn' }, async (_request, reply) => {
       if (gateway.ready) return { status: 'ready' }
-      return reply.code(503).send({ status: notReady(gateway) })
+      return reply
+        .code(503)
+        .header('retry-after', RETRY_AFTER_S[503])
+        .send({ status: notReady(gateway) })
     })
     for (const url of ['/healthz', '/readyz']) refuseOthersAt(scope, url, { methods: ['GET', 'HEAD'] })
   })

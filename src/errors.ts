@@ -112,7 +112,7 @@ const CATALOGUE = {
 type CatalogueRow = readonly [status: number, detail: string, retryAfterS?: number]
 
 /** By the statuses that say to come back. */
-const RETRY_AFTER_S: Record<number, number> = { 429: 5, 503: 5 }
+export const RETRY_AFTER_S: Record<number, number> = { 429: 5, 503: 5 }
 
 /** What is said instead to whoever only reads: there is nothing that could have been done. */
 const TO_READERS: Partial<Record<keyof typeof CATALOGUE, string>> = {

@@ -213,6 +213,9 @@ function ownAnswers(route: Route, operation: Operation, components: Components):
   return found
 }
 
+/** Of what passes by itself. */
+const AGAIN = 'Seconds after which it may be tried again.'
+
 const text = (description: string) => ({ description, schema: { type: 'string' } })
 
 function headersOf({ querystring, idempotent, isCollection }: Route, status: string): { headers?: JsonSchema } {
@@ -220,6 +223,7 @@ function headersOf({ querystring, idempotent, isCollection }: Route, status: str
   const isPaged = limit !== undefined && (cursor ?? after) !== undefined
   const headers = {
     ...(status === '201' && isCollection && { Location: text('Path of what was created.') }),
+    ...(status === '503' && { 'Retry-After': text(AGAIN) }),
     ...(isPaged && { Link: text('`rel="next"`: the next page, when there is one.') }),
     ...(idempotent && { 'Idempotent-Replayed': text('`true` on an answer that was given before.') }),
   }
@@ -259,7 +263,7 @@ function refusal(status: number, codes: ErrorCode[], components: Components): Js
   const headers = {
     ...(status === 401 && { 'WWW-Authenticate': text('`Bearer`') }),
     ...((status === 429 || status === 503 || codes.some((code) => PASSING.has(code))) && {
-      'Retry-After': text('Seconds after which it may be tried again.'),
+      'Retry-After': text(AGAIN),
     }),
     ...(status === 415 && { 'Accept-Encoding': text('`identity`') }),
   }

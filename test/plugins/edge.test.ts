@@ -288,7 +288,8 @@ t.test('while it shuts down everybody is answered 503 with Retry-After, sockets 
     isProblem(t, answer, 503, 'SG_ERR_SHUTTING_DOWN', `${request.method ?? 'GET'} ${request.path}`)
     t.match(headerOf(answer, 'retry-after'), /^\d+$/)
   }
-  t.match(await rawRequest(port, { path: '/readyz' }), { status: 503, json: { status: 'draining' } })
+  const readiness = await rawRequest(port, { path: '/readyz' })
+  t.match(readiness, { status: 503, json: { status: 'draining' }, headers: { 'retry-after': /^\d+$/ } })
   t.match(await rawRequest(port, { path: '/healthz' }), { status: 200 })
   closed()
   await closing
