@@ -28,6 +28,8 @@ export interface AnswerableSessions {
   ): Promise<{ request: PermissionRequest; session: SessionInfo } | undefined>
   /** @throws SG_ERR_PERMISSION_NOT_FOUND when it is settled */
   resolve(sessionId: string, requestId: string, answer: ResolvePermissionRequest): Promise<void>
+  /** The profile of the session. @throws SG_ERR_SESSION_NOT_FOUND */
+  profileOf(sessionId: string, requestId: string): Promise<string | undefined>
   /** How it was settled, when the log says so. @param seq of the event that asked */
   resolution(sessionId: string, requestId: string, seq: number): Promise<Resolved | undefined>
 }
@@ -153,8 +155,11 @@ export class AnswerLinks {
     }
   }
 
-  async #settled({ sessionId, requestId, seq }: AnswerGrant): Promise<AnswerView> {
-    return { state: 'settled', resolved: await this.#options.sessions.resolution(sessionId, requestId, seq) }
+  async #settled({ sessionId, requestId, channel, seq }: AnswerGrant): Promise<AnswerView> {
+    const { sessions, recipient } = this.#options
+    const profile = await sessions.profileOf(sessionId, requestId)
+    if (recipient(channel, profile) === undefined) throw new GatewayError('SG_ERR_ANSWER_LINK')
+    return { state: 'settled', resolved: await sessions.resolution(sessionId, requestId, seq) }
   }
 }
 

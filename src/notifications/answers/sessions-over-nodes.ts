@@ -4,7 +4,7 @@ import type { AnswerableSessions } from './answer-links.js'
 
 /** What one node asks another about a request of one of its sessions. */
 export type AnswerableQuestion =
-  | { ask: 'waiting'; sessionId: string; requestId: string }
+  | { ask: 'waiting' | 'profileOf'; sessionId: string; requestId: string }
   | { ask: 'resolve'; sessionId: string; requestId: string; answer: ResolvePermissionRequest }
   | { ask: 'resolution'; sessionId: string; requestId: string; seq: number }
 
@@ -28,6 +28,8 @@ export function answerableOverNodes(here: AnswerableSessions, askOwner: AskOwner
   return {
     waiting: (sessionId, requestId) => asked({ ask: 'waiting', sessionId, requestId }),
     resolve: (sessionId, requestId, answer) => asked({ ask: 'resolve', sessionId, requestId, answer }),
+    // a node of before this question says nothing, and so the channel alone counts
+    profileOf: (sessionId, requestId) => asked({ ask: 'profileOf', sessionId, requestId }),
     resolution: (sessionId, requestId, seq) => asked({ ask: 'resolution', sessionId, requestId, seq }),
   }
 }
@@ -49,6 +51,8 @@ function given(here: AnswerableSessions, question: AnswerableQuestion): Promise<
       return here.waiting(sessionId, requestId)
     case 'resolve':
       return here.resolve(sessionId, requestId, question.answer)
+    case 'profileOf':
+      return here.profileOf(sessionId, requestId)
     case 'resolution':
       return here.resolution(sessionId, requestId, question.seq)
   }

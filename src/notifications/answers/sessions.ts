@@ -22,6 +22,7 @@ export const answerableSessions = (registry: SessionRegistry): AnswerableSession
   },
   resolve: (sessionId, requestId, answer) =>
     registry.resolvePermission(sessionId, requestId, answer, UNLIMITED, { channel: 'link' }),
+  profileOf: async (sessionId) => (await registry.visibleInfo(sessionId, UNLIMITED)).profile,
   async resolution(sessionId, requestId, seq) {
     const session = await registry.open(sessionId, UNLIMITED)
     for (let page = 0, afterSeq = seq; page < PAGES; page++) {

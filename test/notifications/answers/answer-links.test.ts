@@ -32,6 +32,7 @@ function world(_t: Test, more: Partial<AnswerLinksOptions> = {}) {
         if (state.isLate) throw new GatewayError('SG_ERR_PERMISSION_NOT_FOUND')
         state.answers.push(answer)
       },
+      profileOf: async () => told.session.profile,
       resolution: async () => ({ ...resolved, by: { principal: 'ann', channel: 'rest' } }),
     },
     ...more,
@@ -88,6 +89,25 @@ t.test('a link ends with its time, its request, its key, its channel and its ses
   await t.rejects(links.look(before), { code: 'SG_ERR_ANSWER_LINK' }, 'rotated beside it')
   await links.look(await tokenOf())
 })
+
+t.test(
+  'a link of a channel that is told of the profile no more shows nothing of a request, settled or not',
+  async (t) => {
+    const channel: { profile?: string } = {}
+    const { links, tokenOf, answer, state, told } = world(t, {
+      recipient: (name, profile) => (profile === undefined || profile === channel.profile ? name : undefined),
+    })
+    channel.profile = told.session.profile
+    const token = await tokenOf()
+    state.waits = false
+    t.match(await links.look(token), { state: 'settled' })
+    channel.profile = 'another'
+    await t.rejects(links.look(token), { code: 'SG_ERR_ANSWER_LINK' })
+    await t.rejects(answer(token, { behavior: 'allow' }), { code: 'SG_ERR_ANSWER_LINK' })
+    state.waits = true
+    await t.rejects(links.look(token), { code: 'SG_ERR_ANSWER_LINK' })
+  },
+)
 
 t.test('links may be limited, and a link is held to it whenever it was made', async (t) => {
   const free = world(t)
