@@ -109,6 +109,10 @@ t.test(
       [{ usage: null, modelUsage: [null], total_cost_usd: 'much', num_turns: [null], duration_ms: '1' }, {}],
       [{ modelUsage: { m: null }, usage: 5, total_cost_usd: -1, num_turns: -1, duration_ms: 1e300 }, {}],
       [{ modelUsage: { m: { inputTokens: '7' } }, total_cost_usd: null }, { usage: NO_USAGE }],
+      [
+        { modelUsage: { m: null, other: { inputTokens: 7 } }, usage: { input_tokens: 1 } },
+        { usage: { ...NO_USAGE, inputTokens: 7 } },
+      ],
       [{ origin: null, user_message_uuids: 5, result: { toString: 1 }, terminal_reason: 5, errors: 'x' }, {}],
       [{ subtype: 5, is_error: false }, {}],
       [
