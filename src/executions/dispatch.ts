@@ -51,7 +51,9 @@ export class ExecutionDispatcher {
         if (!dispatch) return []
         const option = `executions.tools.${index}.dispatch`
         const how = { option, attempts: ATTEMPTS, retryDelayMs: RETRY_DELAY_MS, guard }
-        return [[name, operatorTarget(dispatch, how)]]
+        const target = operatorTarget(dispatch, how)
+        // its place in the list may change, and then it is still the same one
+        return [[name, { ...target, key: `dispatch ${name} ${target.key.split(' ').at(-1)}` }]]
       }),
     )
     executions.onOver = (sessionId, executionId) => this.withdraw(sessionId, executionId)

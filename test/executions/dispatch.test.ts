@@ -337,3 +337,32 @@ t.test('a receiver that was not there is told no more of a call that a crash too
   await nextEngine.last.host.deferExecution({ executionId: 'e2', toolName: 'deploy', input: {} })
   await until(() => sink.received.length === before + 1, 'told of a call that is made again')
 })
+
+t.test(
+  'a receiver that wants no calls of one tool any more is left alone with those of that tool, wherever it stands',
+  async (t) => {
+    const sink = await WebhookSink.start(t)
+    const dispatch = { url: sink.url }
+    const [left, other] = [deploy, { ...deploy, name: 'roll_back' }].map((tool) => ({ ...tool, dispatch }))
+    let calls = 0
+    const call = async ({ registry, engine }: Awaited<ReturnType<typeof buildGateway>>, toolName: string) => {
+      await registry.create({ cwd: SOME_CWD, prompt: 'go' })
+      await until(() => engine.last.sent.length === 1)
+      await engine.last.host.deferExecution({ executionId: `call ${++calls}`, toolName, input: {} })
+    }
+    const world = await buildJournaled(t, { executions: { tools: [left!, other!] }, script: native })
+    sink.answer = status(410)
+    await call(world, 'deploy')
+    await until(() => world.gateway.deliverer.counts.failedAttempts === 1)
+    await until(async () => (await world.storage.outbox.gone!()).length === 1)
+    sink.answer = undefined
+    const next = await world.again({ executions: { tools: [other!, left!] } })
+    await call(next, 'deploy')
+    await call(next, 'roll_back')
+    await until(() => sink.received.length > 1)
+    t.same(
+      sink.received.map(({ body }) => body.toolName),
+      ['deploy', 'roll_back'],
+    )
+  },
+)
