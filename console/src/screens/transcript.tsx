@@ -17,6 +17,7 @@ import { Find } from './transcript/find.js'
 import { Head } from './transcript/head.js'
 import { Row, Streaming } from './transcript/items.js'
 import { UNSURE } from './transcript/outgoing.js'
+import { Place } from './transcript/place.js'
 import { TranscriptState } from './transcript/state.js'
 import { WaitedFor } from './transcript/waited-for.js'
 
@@ -63,8 +64,10 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
   const outgoing = state.outgoing.messages.value.filter(({ error }) => state.isLoaded.value || error !== UNSURE)
   const { drawn, isWhole, isNearlyWhole, atFirst } = useDrawn(rows, typeof wanted === 'number' ? wanted : undefined)
 
+  const place = useMemo(() => new Place(), [])
   const end = useEnd(
     scroller,
+    place,
     () => isFollowing.value && state.view.value.atEnd,
     () => {
       // whoever sees the line goes where they like, though not all around it is drawn
@@ -75,6 +78,7 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
   useLayoutEffect(() => {
     const element = scroller.current
     if (!element || !state.isLoaded.value) return
+    place.keep(element)
     if (typeof wanted === 'number') {
       isFollowing.value = false
       // its part of the log is on its way
@@ -83,6 +87,7 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
       unfold(line)
       line.scrollIntoView({ block: line.offsetHeight > element.clientHeight ? 'start' : 'center' })
       lead(line, { preventScroll: true })
+      place.note(element)
       // what is drawn above it later would move it
       if (!isWhole) return
       state.arrive()
@@ -95,18 +100,20 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
       state.arrive()
     }
     if (isFollowing.value && atEnd) element.scrollTop = element.scrollHeight
+    place.note(element)
   })
 
   const onScroll = (): void => {
     const element = scroller.current
     if (!element) return
+    place.note(element)
     const { scrollTop, scrollHeight, clientHeight } = element
     const below = scrollHeight - scrollTop - clientHeight
     // whoever is on their way elsewhere does not stay here
     if (state.wanted.value === undefined) isFollowing.value = atEnd && below < NEAR_PX
     const canFetch = isNearlyWhole && !state.isBusy
     if (scrollTop < FETCH_PX && !atStart) {
-      // the browser keeps the place when something comes above, but not at the very top
+      // browsers keep the place when something comes above, but not at the very top
       if (scrollTop === 0) element.scrollTop = 1
       if (canFetch) void state.earlier()
       else isRefused.current = true

@@ -1,5 +1,6 @@
 import type { RefObject } from 'preact'
 import { useEffect, useMemo } from 'preact/hooks'
+import type { Place } from './place.js'
 
 /**
  * Stays at the end while what is above it comes to its height: lines do once they are near the screen. Once somebody scrolls, presses or types
@@ -10,6 +11,7 @@ import { useEffect, useMemo } from 'preact/hooks'
  */
 export function useEnd(
   scroller: RefObject<HTMLElement | null>,
+  place: Place,
   isAtEnd: () => boolean,
   onTouch: () => void,
 ): { hold: () => void } {
@@ -24,6 +26,7 @@ export function useEnd(
     }
     const grown = new ResizeObserver(() => {
       if (held.is && isAtEnd()) element.scrollTop = element.scrollHeight
+      else place.keep(element)
     })
     grown.observe(lines)
     const touches = ['wheel', 'pointerdown', 'keydown'] as const

@@ -1,0 +1,75 @@
+import type { Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
+import { allAnswered, openConsole, withBrowser } from '../fixtures/console-browser.js'
+
+const skip = withBrowser(t)
+
+/** A browser that moves what is read when lines come above it, as Safari does, with the style that there is for such. */
+const KEEPS_NO_PLACE = `{
+  const { supports } = CSS
+  CSS.supports = (...given) => !/overflow-anchor/.test(given) && supports.apply(CSS, given)
+  const sheet = new CSSStyleSheet()
+  sheet.replaceSync('* { overflow-anchor: none } .line { content-visibility: visible !important }')
+  document.adoptedStyleSheets = [sheet]
+}`
+
+/** A window of such a browser at the end of a long session. */
+async function world(t: Test) {
+  const { url, call, engine } = await buildServer(t, { console: true, script: {} })
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', prompt: 'go' })
+  await until(() => engine.last.sent.length === 1)
+  const say = (text: string): void => {
+    const message = { role: 'assistant', content: [{ type: 'text', text }] }
+    const uuid = crypto.randomUUID()
+    engine.last.host.emit({ type: 'assistant_message', message, uuid, parentToolUseId: null } as never)
+  }
+  for (let at = 0; at < 400; at++) say(`Message ${at}. ${'More words. '.repeat(at % 40)}`)
+  const { page, complaints } = await openConsole(t, `${url}/v1/console/`, { at: `sessions/${json.id}` })
+  await page.addInitScript(KEEPS_NO_PLACE)
+  await page.reload()
+  await page.getByText('Message 399.').waitFor()
+  await allAnswered(page)
+  return { page, complaints, say }
+}
+
+/** The seq of the first line that is drawn, and where one that is read is on the screen. */
+const places = (page: Page, seq: string): Promise<{ first: number; top: number }> =>
+  page.evaluate(`({
+    first: Number(document.querySelector('.line').dataset.seq),
+    top: document.querySelector('.line[data-seq="${seq}"]').getBoundingClientRect().top,
+  })`)
+
+/** Scrolls there, or so far from the end. @returns the seq of a line that is seen then, and where it is */
+const scrollTo = (page: Page, top: number) =>
+  page.evaluate<{ seq: string; first: number; top: number }>(`{
+    const scroller = document.querySelector('.scroller')
+    scroller.scrollTop = ${top} < 0 ? scroller.scrollHeight - scroller.clientHeight + ${top} : ${top}
+    const lines = [...document.querySelectorAll('.line')]
+    const line = lines.find((line) => line.getBoundingClientRect().top > scroller.getBoundingClientRect().top);
+    ({
+      seq: line.dataset.seq,
+      first: Number(lines[0].dataset.seq),
+      top: line.getBoundingClientRect().top
+    })
+  }`)
+
+/** Scrolls to where earlier lines are asked for, and waits for them. @returns how far what was read there has moved on the screen */
+async function goBack(page: Page): Promise<number> {
+  const { seq, first, top } = await scrollTo(page, 400)
+  await until(async () => (await places(page, seq)).first < first - 30, 'earlier lines are drawn')
+  await allAnswered(page)
+  return Math.abs((await places(page, seq)).top - top)
+}
+
+t.test('what is read stays while lines come above it, and go', { skip }, async (t) => {
+  const { page, complaints, say } = await world(t)
+  for (let times = 1; times <= 3; times++) t.ok((await goBack(page)) < 8, `${times}`)
+  const { seq, ...before } = await scrollTo(page, -300)
+  for (let at = 400; at < 1_020; at++) say(`Message ${at}.`)
+  await until(async () => (await places(page, seq)).first > before.first + 30, 'what was said before is let go of')
+  await page.getByText('Message 1019.').waitFor({ state: 'attached' })
+  const { top } = await places(page, seq)
+  t.ok(Math.abs(top - before.top) < 8, `it was at ${before.top}, and is at ${top}`)
+  t.strictSame(complaints, [])
+})
