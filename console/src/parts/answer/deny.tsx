@@ -4,6 +4,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { ResolvePermissionRequest } from '../../../../client/index.js'
 import { draftOf, noteDraft } from '../../state/drafts.js'
 import { texts } from '../../texts.js'
+import { isOfComposing } from '../composing.js'
 import { Field } from '../field.js'
 import { lead } from '../second-press.js'
 import { Settled } from './writing.js'
@@ -54,7 +55,7 @@ export function Deny({
       }}
       onKeyDown={(event) => {
         // what is being composed is given up by it first
-        if (event.key !== 'Escape' || event.isComposing) return
+        if (event.key !== 'Escape' || isOfComposing(event)) return
         event.preventDefault()
         onCancel()
       }}
@@ -71,7 +72,7 @@ export function Deny({
             dir="auto"
             onInput={written}
             onKeyDown={(event) => {
-              if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return
+              if (event.key !== 'Enter' || event.shiftKey || isOfComposing(event)) return
               event.preventDefault()
               // a key that is still held down has opened this
               if (!event.repeat) deny()

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { isOfComposing } from '../../parts/composing.js'
 import { Icon } from '../../parts/icon.js'
 import { hasKeyFocus } from '../../parts/key-focus.js'
 import { Failure } from '../../parts/notice.js'
@@ -80,7 +81,7 @@ export function Composer({
   }
   const onKeyDown = (event: KeyboardEvent): void => {
     const element = area.current
-    if (event.isComposing || !element || isParked || isOver) return
+    if (isOfComposing(event) || !element || isParked || isOver) return
     const isMod = event.ctrlKey || event.metaKey
     if (event.key === 'Enter' && !event.shiftKey && (isMod || !isPhone.matches)) {
       event.preventDefault()

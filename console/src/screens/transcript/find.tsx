@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { client, sentenceOf } from '../../api.js'
 import { type Hit, hitsIn } from '../../model/search.js'
 import { visible } from '../../model/visible.js'
+import { isOfComposing } from '../../parts/composing.js'
 import { Icon } from '../../parts/icon.js'
 import { lead } from '../../parts/second-press.js'
 import { Time } from '../../parts/time.js'
@@ -68,7 +69,7 @@ export function Find({ state, onGo, onClose }: FindProps) {
       ref={element}
       class="find"
       onKeyDown={(event) => {
-        if (event.key === 'Escape' && !event.isComposing) onClose()
+        if (event.key === 'Escape' && !isOfComposing(event)) onClose()
       }}
     >
       <div class="form-row">
