@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import { allAnswered, openConsole, withBrowser } from '../fixtures/console-browser.js'
+import { allAnswered, goTo, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
 const skip = withBrowser(t)
 
@@ -84,3 +84,23 @@ t.test('the key that ends what is composed sends nothing where its code alone sa
   await message.press('Enter')
   t.equal(await message.inputValue(), '')
 })
+
+t.test(
+  'a browser that enlarges a page in which somebody writes small letters has no reason to',
+  { skip },
+  async (t) => {
+    const { page } = await world(t)
+    const fingers = await page.context().newCDPSession(page)
+    await fingers.send('Emulation.setTouchEmulationEnabled', { enabled: true })
+    const sizes = () =>
+      page.evaluate(
+        `[...document.querySelectorAll('input, select, textarea')].map((field) => getComputedStyle(field).fontSize)`,
+      )
+    await page.getByRole('button', { name: 'Find in transcript' }).click()
+    t.strictSame(await sizes(), ['16px', '16px', '16px'], 'a session')
+    await goTo(page, '#/sessions')
+    await page.getByRole('button', { name: 'New session' }).click()
+    await page.getByLabel('First message').waitFor()
+    t.strictSame(new Set((await sizes()) as string[]), new Set(['16px']), 'the list, and the form of a new one')
+  },
+)
