@@ -43,7 +43,8 @@ export const settings = {
   push: 'Notifications',
   pushOff: 'Notifications to browsers are not set up on this gateway.',
   pushUnsupported:
-    'This browser takes no push messages here. Browsers take them over https, or from the computer that they run on.',
+    'This browser takes no push messages here. Browsers take them over https, or from the computer that they run on; ' +
+    'an iPhone or iPad does from its home screen, once this page was added to that.',
   pushDenied: 'This browser does not let this site show notifications. Its own settings change that.',
   pushLead: 'This browser can notify you when a session needs you, even while the console is closed.',
   pushIsOn: 'This browser is told.',
