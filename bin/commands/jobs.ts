@@ -1,10 +1,11 @@
 import pc from 'picocolors'
-import type { Client, JobInfo, JobStatus } from '../../client/index.js'
+import { type Client, GatewayError, type JobInfo, type JobStatus } from '../../client/index.js'
 import { Away } from '../terminal/away.js'
 import { Board, JOB_COLUMNS, onScreen } from '../terminal/board.js'
 import { type ConnectionOptions, connect } from '../terminal/connection.js'
 import { CommandFailure, EXIT, offered, toEach } from '../terminal/exit.js'
 import { jobId } from '../terminal/find.js'
+import { Meanwhile } from '../terminal/meanwhile.js'
 import {
   count,
   isTable,
@@ -136,6 +137,7 @@ export async function watch(prefix: string | undefined, options: Options): Promi
     },
   })
   process.on('SIGINT', leave)
+  const meanwhile = new Meanwhile()
   const board = isBoard ? new Board(() => firstJobs(gateway, signal)) : undefined
   let screen: ReturnType<typeof onScreen> | undefined
   let last: JobInfo | undefined
@@ -154,8 +156,10 @@ export async function watch(prefix: string | undefined, options: Options): Promi
       if (board) {
         await board.take(frame)
         screen?.draw()
-      } else if (frame.type === 'job_event' && (only === undefined || frame.event.job.id === only)) {
+      } else if (frame.type === 'queue_attached' && only === undefined) await tellOfEnded(gateway, meanwhile, signal)
+      else if (frame.type === 'job_event' && (only === undefined || frame.event.job.id === only)) {
         const { type, job, progress } = frame.event
+        meanwhile.take(job)
         isEndTold = job.finishedAt !== undefined
         if (options.output === 'json' || options.output === 'jsonl') print(JSON.stringify(frame.event))
         else print([job.id.slice(0, 8), type.slice(4), job.status, safe(progress?.preview ?? '')].join('  ').trimEnd())
@@ -176,6 +180,21 @@ export async function watch(prefix: string | undefined, options: Options): Promi
   if (last.status === 'canceled') throw new CommandFailure('The job was canceled.', EXIT.interrupted)
   // before it was followed, or while the gateway was away
   if (!board && !isEndTold) note(`The job has succeeded: session-gateway jobs show ${last.id}`)
+}
+
+const BECAME: Partial<Record<JobStatus, string>> = { failed: 'has failed', canceled: 'was canceled' }
+
+/** A note: no event tells of it, and who reads events gets those alone. */
+async function tellOfEnded(gateway: Client, meanwhile: Meanwhile, signal: AbortSignal): Promise<void> {
+  const get = (id: string) =>
+    gateway.jobs.get(id, { signal }).catch((error) => {
+      if (error instanceof GatewayError && error.status === 404) return undefined
+      throw error
+    })
+  // a gateway that is away again is asked once it is back
+  const ended = await meanwhile.ended(() => firstJobs(gateway, signal), get).catch(() => [])
+  for (const { id, status } of ended)
+    note(`Meanwhile a job ${BECAME[status] ?? 'has succeeded'}: session-gateway jobs show ${id}`)
 }
 
 /** The newest, and of what is under way, which may be older than a page of them, too. */
