@@ -137,11 +137,12 @@ export class WebhookDeliverer {
   readonly #onUnreadable = (err: Error): void => this.#logger.error({ err }, 'a webhook delivery cannot be made')
 
   async #goOn(kept: readonly KeptDelivery[], takeOver: (kept: LeftDelivery) => void): Promise<void> {
-    const all = kept.map(
-      ({ lane, id, delivery }): LeftDelivery => ({
-        ...{ lane, id, stored: delivery as StoredDelivery },
-      }),
-    )
+    const all = kept.flatMap(({ lane, id, delivery }): LeftDelivery[] => {
+      const stored = delivery as Partial<StoredDelivery>
+      if (stored.origin) return [{ lane, id, stored: stored as StoredDelivery }]
+      this.#onUnreadable(new Error(`Delivery ${id} of ${lane} does not say where it goes.`))
+      return []
+    })
     const left = all.filter(({ stored }) => stored.dueAt === undefined)
     for (const later of all) if (later.stored.dueAt !== undefined) takeOver(later)
     const targets = await Promise.all(left.map(({ lane, stored }) => this.#findTarget({ ...stored, lane })))

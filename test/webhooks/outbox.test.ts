@@ -109,6 +109,27 @@ t.test('what was made, given up, refused with 410 or dropped is not kept', async
   t.same(await kept(), [])
 })
 
+t.test('what does not say where it goes keeps nothing else from its receiver', async (t) => {
+  const { sink, send, attempts, deliverer, again, kept, outbox, ids } = await process(t)
+  sink.answer = status(503)
+  send()
+  await attempts(1)
+  await deliverer.close()
+  await outbox.add({ lane: 'lane', id: 'other', delivery: { url: sink.url } })
+  await outbox.add({ lane: 'later', id: 'later', delivery: { dueAt: 1 } })
+  sink.answer = undefined
+  sink.received.length = 0
+  const next = await again()
+  await next.restore()
+  await next.idle()
+  t.same(ids(), ['d1'])
+  t.same(await kept(), ['other', 'later'], 'it is left in place')
+  t.match(
+    next.errors,
+    ['other of lane', 'later of later'].map((which) => ({ err: { message: RegExp(`Delivery ${which}`) } })),
+  )
+})
+
 t.test('a receiver that is down over a restart gets what waited, and nothing counts as lost', async (t) => {
   const { sink, send, attempts, deliverer, again, kept, ids } = await process(t)
   sink.answer = status(503)
