@@ -32,6 +32,24 @@ t.test("the fetch of a browser can be given as it is, which is nobody's method b
   t.same(await sessions.rename('s1', 'x'), { id: 's1' })
 })
 
+t.test(
+  'a list has its filter and all its pages also in a browser that does not tell how many parameters there are',
+  async (t) => {
+    t.intercept(URLSearchParams.prototype, 'size', { value: undefined })
+    const { platform, requests } = fakePlatform()
+    const queries: string[] = []
+    const fetch = async (url: string) => {
+      queries.push(new URL(url).search)
+      const link = { link: '<http://gateway.test/v1/sessions?status=idle&cursor=c1>; rel="next"' }
+      return Response.json([{ id: 's1' }], { headers: queries.length === 1 ? link : {} })
+    }
+    const { sessions } = clientOn(platform, { baseUrl: 'http://gateway.test/v1', fetch })
+    t.equal((await sessions.list({ status: 'idle' }).toArray()).length, 2)
+    t.strictSame(queries, ['?status=idle', '?status=idle&cursor=c1'])
+    t.strictSame(requests, [])
+  },
+)
+
 t.test('what cannot be sent is refused as that, and not as a gateway that does not answer', async (t) => {
   const baseUrl = 'http://gateway.test/v1'
   const { platform, requests } = fakePlatform()
