@@ -203,14 +203,16 @@ async function readText(response: Response, heard: () => void): Promise<string> 
 }
 
 /** However long it takes, while some of it comes. */
-export function readBlob(response: Response, heard: () => void): Promise<Blob> {
+export async function readBlob(response: Response, heard: () => void): Promise<Blob> {
   const { body, headers } = response
   if (typeof body?.pipeThrough !== 'function') return response.blob()
   const transform = (part: Uint8Array, to: TransformStreamDefaultController<Uint8Array>) => {
     heard()
     to.enqueue(part)
   }
-  return new Response(body.pipeThrough(new TransformStream({ transform })), { headers }).blob()
+  const blob = await new Response(body.pipeThrough(new TransformStream({ transform })), { headers }).blob()
+  // Bun forgets the type of what was piped
+  return blob.type ? blob : blob.slice(0, blob.size, headers.get('content-type') ?? '')
 }
 
 /** Whether the same request may fare better a moment later, and asking again is safe. */

@@ -29,6 +29,19 @@ t.test('a file is read whole also from a fetch that has no streams', async (t) =
   t.equal(await (await w.client.sessions.file('s1', 'report.md')).text(), '# Tides')
 })
 
+t.test('a file has its type also where one that was piped has none, as in Bun', async (t) => {
+  const w = world()
+  const whole = Response.prototype.blob
+  t.intercept(Response.prototype, 'blob', {
+    value: async function (this: Response) {
+      return new Blob([await whole.call(this)])
+    },
+  })
+  w.answer = () => new Response('# Tides', { headers: { 'content-type': 'text/markdown' } })
+  const file = await w.client.sessions.file('s1', 'report.md')
+  t.strictSame([await file.text(), file.type], ['# Tides', 'text/markdown'])
+})
+
 /** Answers in parts, as the test gives them. */
 function inParts(w: World, type: string) {
   const parts = { say: (_text: string) => {}, end: () => {} }
