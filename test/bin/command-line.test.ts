@@ -95,6 +95,15 @@ t.test('check tells everything that is wrong at once', async (t) => {
   t.match(stderr, /x\.json:1:\d+ {2}profiles\[0\]\.name: does not match/)
 })
 
+t.test('check tells as a start does that there is no SQLite, also where no database is there yet', async (t) => {
+  const content = JSON.stringify({ ...OPEN, storage: { sqlite: 'none.db' } })
+  const cwd = t.testdir()
+  writeFileSync(join(cwd, 'gateway.json'), content, { mode: 0o600 })
+  const check = runDaemon(t, ['check'], { cwd, loaders: ['no-sqlite'] })
+  t.match(await check.exited, { code: 2 })
+  t.match(check.stderr, /storage\.sqlite: Node \S+ has no SQLite\. Use Node 22\.13 or later, or run `npm i/)
+})
+
 t.test('check says ok and what will be served', async (t) => {
   const auth = { tokens: [{ name: 'ada', sha256: hashToken('x') }] }
   const files = { 'gateway.json': { profiles: [DEMO], auth, storage: { sqlite: 'x.db' } } }

@@ -3,6 +3,7 @@ import { open, realpath, rm, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { ended } from '../../lib/sentence.js'
 import { StorageError } from '../storage.js'
+import { loadDriver } from './driver.js'
 import type { Failure } from './failures.js'
 import type { SalvagedTable } from './salvage.js'
 import { startThread, threadFile } from './thread.js'
@@ -63,6 +64,8 @@ export async function checkSqlite(file: string): Promise<void> {
   const log = await stat(`${file}-wal`).catch(() => undefined)
   if (stats?.isFile()) await inThread<void>({ task: 'check', path: await existing(file) })
   else if (!stats && log?.size) await inThread<void>({ task: 'check', path: resolve(file) })
+  // what makes it at the first start may not be there
+  else await loadDriver()
 }
 
 /**
