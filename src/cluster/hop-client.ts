@@ -52,6 +52,19 @@ export function endToEnd(rawHeaders: readonly string[], connection = ''): string
 const without = (name: string, headers: readonly string[]): string[] =>
   headers.filter((_, at) => headers[at - (at % 2)]!.toLowerCase() !== name)
 
+/** As what traces the requests of a process (OpenTelemetry) takes them, to add its own: it takes the places of a list for names. */
+function byName(headers: readonly string[]): Record<string, string | string[]> {
+  const named = new Map<string, [name: string, values: string | string[]]>()
+  for (let at = 0; at < headers.length; at += 2) {
+    const key = headers[at]!.toLowerCase()
+    const known = named.get(key)
+    if (!known) named.set(key, [headers[at]!, headers[at + 1]!])
+    // of a second one nobody reads, and Node takes no list of them
+    else if (key !== 'host') known[1] = [known[1], headers[at + 1]!].flat()
+  }
+  return Object.fromEntries(named.values())
+}
+
 export interface HopClientOptions {
   /** Signs. */
   secret: string
@@ -90,14 +103,14 @@ export class HopClient {
       port: url.port || (isTls ? 443 : 80),
       method: message.method,
       path: message.path,
-      headers: [
+      headers: byName([
         ...headers,
         // who speaks HTTP/1.0 or HTTP/2 may name none
         ...(headers.some((name, at) => at % 2 === 0 && name.toLowerCase() === 'host') ? [] : ['host', url.host]),
         ...[HOP_HEADER, signature],
         ...(otherSecret === undefined ? [] : [OTHER_HOP_HEADER, signHopAgain(otherSecret, signature, message)]),
         ...(message.client === undefined ? [] : [CLIENT_HEADER, message.client]),
-      ],
+      ]),
       agent: this.#agentOf(node.n, isTls),
       ...(signal && { signal }),
     })

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import http, { createServer } from 'node:http'
+import { syncBuiltinESMExports } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { endToEnd, HopClient } from '../../src/cluster/hop-client.js'
@@ -124,4 +125,32 @@ t.test('a node that is gone is asked no more, though it may still take connectio
   await until(() => asked === 2, 'it is there again')
   hops.close()
   await again
+})
+
+t.test('what traces the requests of a process may add to their headers', async (t) => {
+  const { request } = http
+  const traced = (options: http.RequestOptions) =>
+    // as the instrumentation of OpenTelemetry does
+    request({ ...options, headers: Object.assign({}, options.headers, { traceparent: '00-1-2-01' }) })
+  const patch = (by: unknown) => {
+    http.request = by as typeof request
+    syncBuiltinESMExports()
+  }
+  patch(traced)
+  const server = createServer(({ rawHeaders }, response) => response.end(JSON.stringify(rawHeaders))).listen(0)
+  await once(server, 'listening')
+  const hops = new HopClient({ secret: 'of these nodes', clock: new VirtualClock(), from: () => 1 })
+  t.teardown(() => {
+    patch(request)
+    hops.close()
+    server.close()
+  })
+  const node = { n: 2, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } as ClusterNode
+  const sent = ['Host', 'gateway.example', 'X-Own', '1', 'Cookie', 'a=b', 'x-own', '2', 'traceparent', '00-0-0-01']
+  sent.push('host', 'another.example')
+  const asked = hops.open(node, { method: 'GET', path: '/v1/x' }, sent).end()
+  const [answer] = await once(asked, 'response')
+  const heard = JSON.parse(Buffer.concat(await answer.toArray()).toString())
+  t.same(heard.slice(0, 8), ['Host', 'gateway.example', 'X-Own', '1', 'X-Own', '2', 'Cookie', 'a=b'])
+  t.same(heard.slice(8, 12), ['traceparent', '00-1-2-01', HOP_HEADER, heard[11]])
 })
