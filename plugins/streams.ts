@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks'
 import type { FastifyRequest } from 'fastify'
 import { CLOSE, type Close } from '../schemas/close-codes.js'
 import type { Gateway } from '../src/gateway.js'
@@ -22,12 +23,15 @@ export abstract class StreamClient<W extends Wire = Wire> {
   protected readonly wire: W
   readonly request: FastifyRequest
   protected readonly parts: StreamParts
+  /** With what its host keeps beside this request (`AsyncLocalStorage`): a beat has that of whoever opened a stream first. */
+  readonly #identify: () => ReturnType<Identify>
   /** What it is told once the node may speak again. */
   #untold: { parts: readonly (LogSlice | object | string)[]; epoch: string | undefined }[] = []
 
   constructor(open: OpenWire<W>, request: FastifyRequest, parts: StreamParts) {
     this.request = request
     this.parts = parts
+    this.#identify = AsyncResource.bind(() => parts.identify(request))
     this.wire = open({
       onGone: () => {
         parts.streams.delete(this)
@@ -92,7 +96,7 @@ export abstract class StreamClient<W extends Wire = Wire> {
   /** Authenticates the client again, as every request is. @returns false when it was told to go */
   async stillWelcome(): Promise<boolean> {
     try {
-      if (this.admits(await this.parts.identify(this.request))) return true
+      if (this.admits(await this.#identify())) return true
     } catch {
       // told by the close code
     }

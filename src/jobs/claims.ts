@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks'
 import { toError } from '../errors.js'
 import type { Clock, Timer } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
@@ -62,6 +63,8 @@ export class Claims {
   #gaveOne = false
   /** Why the last try to claim failed. */
   #failure: string | undefined
+  /** Away from what a host keeps beside a request (`AsyncLocalStorage`): whoever wakes it has not submitted what it begins. */
+  readonly #fillApart = AsyncResource.bind(() => this.#fill())
 
   constructor(options: ClaimsOptions) {
     this.#options = options
@@ -110,7 +113,7 @@ export class Claims {
         this.#held = undefined
         this.wake()
       })
-    else if (!this.#claiming && this.#mayClaim) void this.#fill()
+    else if (!this.#claiming && this.#mayClaim) void this.#fillApart()
   }
 
   /** Once all that ends in this turn has ended: one claim for all the slots, in the write of those ends. */
