@@ -37,6 +37,28 @@ if (hasPostgres()) {
     await t.resolves(checkPostgres(options))
   })
 
+  t.test(
+    'who names the pooler as listenUrl and the database as url is told so, not locked out at the next start',
+    async (t) => {
+      const server = await postgres()
+      const options = { url: server.url(), listenUrl: await pooler(t, server), schema: 'turned' }
+      const refusal = { code: 'POSTGRES_WAYS', message: /shares connections between transactions: name the database/ }
+      await t.rejects(createPostgresStorage(options).open(), refusal)
+      await t.rejects(checkPostgres(options), { message: refusal.message })
+    },
+  )
+
+  t.test(
+    'who prepares statements by one that does not keep them apart is told so before anything needs them',
+    async (t) => {
+      const server = await postgres()
+      const options = { url: await pooler(t, server), listenUrl: server.url(), schema: 'unnamed' }
+      const refusal = { code: 'POSTGRES_POOLER', message: /set storage.postgres.namedStatements to false/ }
+      await t.rejects(createPostgresStorage(options).open(), refusal)
+      await t.rejects(checkPostgres(options), { message: refusal.message })
+    },
+  )
+
   t.test('who comes by one that lends a connection for good to whom sets something has what it needs', async (t) => {
     const server = await postgres()
     const options = { url: await pooler(t, server, { pins: true }), schema: 'pinned', namedStatements: false }

@@ -1,5 +1,8 @@
 import { StorageError } from '../storage.js'
+import { failureOf } from './failures.js'
 import { Link, type LinkOptions } from './link.js'
+import { StatementError } from './pipeline.js'
+import { statement } from './plan.js'
 
 /** The connection that lasts, and the way that everything else goes. */
 export interface DirectOptions extends LinkOptions {
@@ -18,35 +21,52 @@ interface Where {
 }
 
 /**
- * Whether a connection is one that lasts, and the other way leads to the same database. What a pooler lends to others meanwhile is nobody's,
- * and so is the lock by which they see who has a schema.
+ * Whether a connection is one that lasts, and the other way leads to the same database, where what is prepared stays. What a pooler lends
+ * to others meanwhile is nobody's, and so is the lock by which they see who has a schema.
  * @throws StorageError that says what to do about it
  */
-export async function checkWays(direct: Link, { url, place, other }: DirectOptions): Promise<void> {
+export async function checkWays(direct: Link, options: DirectOptions): Promise<void> {
+  const { url, place, other } = options
   if (url === other.url && !direct.isRelayed) return
   // some poolers, as Amazon's RDS Proxy, lend a connection for good to whom sets something
   await direct.client.query(KEEP_ALIVE)
   const before = await whereOf(direct)
-  const beside = await Link.open(other)
+  const found: Where[] = []
+  for (const way of waysBeside(direct, options)) found.push(await whereBeside(way))
+  // asked once more: where many share, it is somewhere else by now
+  const after = await whereOf(direct)
+  // for a moment also while one of them still leads to what a failover has replaced
+  if (found.some(({ database }) => database !== before.database))
+    throw new StorageError(
+      'POSTGRES_APART',
+      url === other.url
+        ? `${place} leads to several databases: name what leads to the primary alone`
+        : `${place} (listenUrl) is another database than ${other.place} (url): name the same one in both`,
+    )
+  if (before.pid !== after.pid || found.some(({ pid }) => pid === before.pid))
+    throw new StorageError(
+      'POSTGRES_WAYS',
+      `${place} is a pooler that shares connections between transactions: name the database itself in storage.postgres.listenUrl`,
+    )
+}
+
+/** What a pooler has idle it lends to whoever comes next by the same way, though only one comes so far. */
+const waysBeside = (direct: Link, options: DirectOptions): LinkOptions[] => {
+  const { url, other } = options
+  if (url === other.url) return [options]
+  // twice: what the first has prepared the second finds, where nobody keeps apart what is whose
+  return [...(direct.isRelayed ? [options] : []), other, ...(other.namedStatements ? [other] : [])]
+}
+
+async function whereBeside(options: LinkOptions): Promise<Where> {
+  const link = await Link.open(options)
   try {
-    const there = await whereOf(beside)
-    // asked once more: where many share, it is somewhere else by now
-    const after = await whereOf(direct)
-    // for a moment also while one of them still leads to what a failover has replaced
-    if (before.database !== there.database)
-      throw new StorageError(
-        'POSTGRES_APART',
-        url === other.url
-          ? `${place} leads to several databases: name what leads to the primary alone`
-          : `${place} (listenUrl) is another database than ${other.place} (url): name the same one in both`,
-      )
-    if (before.pid !== after.pid || before.pid === there.pid)
-      throw new StorageError(
-        'POSTGRES_WAYS',
-        `${place} is a pooler that shares connections between transactions: name the database itself in storage.postgres.listenUrl`,
-      )
+    const [rows] = await link.run([statement(WHERE)])
+    return rows![0] as unknown as Where
+  } catch (error) {
+    throw failureOf(error instanceof StatementError ? error.error : error, options.place)
   } finally {
-    await beside.end()
+    await link.end()
   }
 }
 
