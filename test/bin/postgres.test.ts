@@ -127,6 +127,8 @@ if (hasPostgres()) {
       ['postgres://gateway:1,2/ab-secret@127.0.0.1:1/postgres', /percent-encoded/],
       [`${url}?sslmode=verify-full`, /TLS does not fit. Look at sslmode .*The server does not support SSL/],
       [`${url}?sslmode=verify-full&sslrootcert=/nowhere/ca.pem`, /TLS does not fit. .*nowhere.ca\.pem/],
+      [server.url({ database: 'ssl' }), /there is no such database/],
+      ['postgres://gateway:some-secret@/postgres?port=1&host=/nowhere/tls', /cannot be reached/],
       [server.url({ password: '' }), /asks for a password. Put it into the url, or into PGPASSWORD/],
       [guest, /guest may not make the schema session_gateway: GRANT CREATE ON DATABASE/],
     ]

@@ -113,8 +113,10 @@ const MEANINGS: readonly (readonly [RegExp, code: string, meaning: (place: strin
 /** In the driver's words, which has no code for it. */
 const LACKS_PASSWORD = /client password must be a string/i
 
-/** Of the driver, of the certificates, and of the TLS library. */
-const IS_TLS = /SSL|TLS|certificate|self-signed/i
+/** Of the driver, of the certificates, of the TLS library, and of a server that lets nobody in without encryption. */
+const IS_TLS = /SSL|TLS|certificate|self-signed|no encryption/i
+/** Names of users, databases, hosts and sockets, which may say anything. */
+const NAMES = /"[^"]*"|(?<=(getaddrinfo|connect) \w+ ).*/g
 const TLS =
   'its TLS does not fit. Look at sslmode and the certificates in the url: sslmode=disable asks for none, no-verify for encryption alone, ' +
   'verify-full for a certificate that this host trusts, or that sslrootcert=FILE signed'
@@ -132,7 +134,7 @@ export function failureOf(error: unknown, place: string): StorageError {
   if (LACKS_PASSWORD.test(message))
     return new StorageError('POSTGRES_DENIED', `${place} asks for a password. Put it into the url, or into PGPASSWORD.`)
   // only files of certificates are opened
-  if (IS_TLS.test(`${code} ${message}`) || syscall === 'open')
+  if (IS_TLS.test(`${code} ${message.replace(NAMES, '')}`) || syscall === 'open')
     return new StorageError('POSTGRES_TLS', `${place}: ${TLS} (${code && `${code}: `}${message})`)
   const found = MEANINGS.find(([codes]) => codes.test(code))
   // the driver says so without a code
