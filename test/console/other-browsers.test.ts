@@ -74,6 +74,37 @@ t.test('what is read stays while lines come above it, and go', { skip }, async (
   t.strictSame(complaints, [])
 })
 
+t.test(
+  'a browser that counts no parameters of an address has the part of a log that it asks for',
+  { skip },
+  async (t) => {
+    const { page, complaints } = await world(t)
+    await page.addInitScript('delete URLSearchParams.prototype.size')
+    const asked = page.waitForRequest(/\/events\b/)
+    await page.reload()
+    t.match(new URL((await asked).url()).search, 'afterSeq=')
+    await page.getByText('Message 399.').waitFor()
+    await goBack(page)
+    t.strictSame(complaints, [])
+  },
+)
+
+t.test(
+  'a browser that keeps nothing for the page shows it, and tells no other window anything',
+  { skip },
+  async (t) => {
+    const { page, complaints } = await world(t)
+    await page.addInitScript(`globalThis.BroadcastChannel = class {
+    constructor() {
+      throw new DOMException('The operation is insecure.', 'SecurityError')
+    }
+  }`)
+    await page.reload()
+    await page.getByText('Message 399.').waitFor()
+    t.strictSame(complaints, [])
+  },
+)
+
 t.test('the key that ends what is composed sends nothing where its code alone says so', { skip }, async (t) => {
   const { page } = await world(t)
   const message = page.getByRole('textbox', { name: 'Message' })
