@@ -170,7 +170,7 @@ export async function signOut(): Promise<void> {
       if (!isUnauthorized(error)) throw error
     })
   }
-  if (id !== undefined) windows.postMessage('')
+  if (id !== undefined) windows?.postMessage('')
   forget()
 }
 
@@ -184,11 +184,20 @@ function forget(): void {
 
 /**
  * Windows of this browser, which have one cookie for this gateway, tell each other that somebody has signed out, whatever sign-in they show.
+ * There is none where the browser keeps nothing for this page, and no cookie either.
  */
-const windows = new BroadcastChannel(`session-gateway.signed-out ${PATH}`)
-windows.addEventListener('message', () => {
+const windows = channel(`session-gateway.signed-out ${PATH}`)
+windows?.addEventListener('message', () => {
   if (shownBy !== undefined) forget()
 })
+
+function channel(name: string): BroadcastChannel | undefined {
+  try {
+    return new BroadcastChannel(name)
+  } catch {
+    return undefined
+  }
+}
 
 /** To be called with what a stream ended with: one that ended because nobody is signed in asks for the sign-in. */
 export async function noteEnd(error: unknown): Promise<void> {
