@@ -20,8 +20,8 @@ import { addToRequests } from './request-members.js'
 
 /** What came from another node, and for whom. */
 export interface Hop extends HopFields {
-  /** The address of who asks, and how they came, as the first node saw it; absent: the node itself asks. */
-  client: { address: string; protocol: string } | undefined
+  /** The address of who asks, how they came and to which host, as the first node saw it; absent: the node itself asks. */
+  client: { address: string; protocol: string; host: string } | undefined
 }
 
 declare module 'fastify' {
@@ -54,14 +54,14 @@ const REFUSALS: Record<HopRefusal, { code: ErrorCode; detail?: string }> = {
 }
 
 /** The header by which a node says for whom it asks. What a proxy says of them may have anything in it. */
-export const clientOf = ({ ip, protocol }: FastifyRequest): string =>
-  [protocol || 'http', ip].map((part) => encodeURIComponent(part)).join(' ')
+export const clientOf = ({ ip, protocol, host }: FastifyRequest): string =>
+  [protocol || 'http', ip, ...(host ? [host] : [])].map((part) => encodeURIComponent(part)).join(' ')
 
 /** Undefined only without the header: whatever it says, somebody else than the node asks. */
 function clientIn(header: string | undefined): Hop['client'] {
   if (header === undefined) return undefined
-  const [protocol = '', address = ''] = header.split(' ').map(decoded)
-  return { protocol, address }
+  const [protocol = '', address = '', host = ''] = header.split(' ').map(decoded)
+  return { protocol, address, host }
 }
 
 function decoded(part: string): string {
@@ -201,8 +201,10 @@ export function markHops(scope: FastifyInstance, { cluster }: Gateway): void {
       return done(request.headers[HOP_HEADER] === undefined ? undefined : new GatewayError('SG_ERR_HOP_REFUSED'))
     request.hop = hop
     if (hop.client) {
-      const { address, protocol } = hop.client
+      const { address, protocol, host } = hop.client
       Object.defineProperties(request, { ip: { value: address }, protocol: { value: protocol } })
+      // a node of before says none
+      if (host !== '') Object.defineProperty(request, 'host', { value: host })
     }
     done()
   })

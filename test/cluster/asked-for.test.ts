@@ -35,19 +35,23 @@ function asker(answer: () => Promise<Response>) {
       },
     }
     await app.register(jobRoutes, { queue: queue as never, cluster: { ask } })
-    const headers = { 'x-forwarded-for': '203.0.113.5', 'x-forwarded-proto': 'https' }
+    const headers = {
+      'x-forwarded-for': '203.0.113.5',
+      'x-forwarded-proto': 'https',
+      'x-forwarded-host': 'gateway.example',
+    }
     return (await app.inject({ method: 'DELETE', url: '/jobs/0b0e5b1c-0000-4000-8000-000000000000', headers })).json()
   }
   return { asked, give, cancel }
 }
 
-t.test('what a node asks for somebody says where they are: hooks there look at it, too', async (t) => {
+t.test('what a node asks for somebody says where they are and came to: hooks there look at it, too', async (t) => {
   const { asked, give, cancel } = asker(async () => Response.json({ results: [{ ...ANSWER, resolved: true }] }))
   t.match(await give(), { resolved: true })
   await cancel()
   t.same(
     asked.map(({ client }) => client),
-    ['https 203.0.113.5', 'https 203.0.113.5'],
+    ['https 203.0.113.5', 'https 203.0.113.5 gateway.example'],
   )
 })
 
