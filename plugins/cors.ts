@@ -28,10 +28,11 @@ export function allowOrigins(scope: FastifyInstance, { options }: Gateway): void
   if (origins.size === 0) return
   // its hook comes first, and answers every preflight in the name of the host
   if (scope.hasRequestDecorator('corsPreflightEnabled')) throw optionError('cors', OF_HOST)
-  const allowed = (origin: string, preflight: boolean): FastifyCorsOptions => ({
+  const allowed = (origin: string, preflight: boolean, wanted: string | undefined): FastifyCorsOptions => ({
     origin,
     preflight,
     credentials: true,
+    ...(wanted !== undefined && { allowedHeaders: ofPages(wanted) }),
     methods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'],
     exposedHeaders: EXPOSED,
     maxAge: PREFLIGHT_S,
@@ -39,7 +40,8 @@ export function allowOrigins(scope: FastifyInstance, { options }: Gateway): void
   const delegator: FastifyCorsOptionsDelegateCallback = ({ headers }, done) => {
     const { origin } = headers
     const isPreflight = headers['access-control-request-method'] !== undefined
-    done(null, origin !== undefined && origins.has(origin) ? allowed(origin, isPreflight) : OFF)
+    const wanted = headers['access-control-request-headers']?.toString()
+    done(null, origin !== undefined && origins.has(origin) ? allowed(origin, isPreflight, wanted) : OFF)
   }
   // its route for every path below the prefix would also be one for paths of the host that begin alike; every path of ours has one
   const withoutRoute = Object.assign(Object.create(scope) as FastifyInstance, { options: () => scope })
@@ -47,6 +49,13 @@ export function allowOrigins(scope: FastifyInstance, { options }: Gateway): void
     if (error) throw error
   })
 }
+
+/** Those that a page may send. What a proxy says of whoever asks is not for it to say: by the host in that, a page is the gateway's own. */
+const ofPages = (wanted: string): string =>
+  wanted
+    .split(',')
+    .filter((name) => !/^\s*(?:x-)?forwarded/i.test(name))
+    .join()
 
 /** What was set for the answer, for one that is written past Fastify. */
 export const corsHeaders = (reply: FastifyReply): OutgoingHttpHeaders => reply.getHeaders() as OutgoingHttpHeaders

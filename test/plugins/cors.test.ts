@@ -66,6 +66,14 @@ t.test('a page of a listed origin may ask, is answered before anybody authentica
   }
 })
 
+t.test('such a page does not say what a proxy does, by which it would be a page of the gateway itself', async (t) => {
+  const { port } = await buildCors(t)
+  const wanted = 'authorization, x-forwarded-host,X-Forwarded-For,forwarded,x-api-key'
+  const headers = { origin: ORIGIN, ...PREFLIGHT, 'access-control-request-headers': wanted }
+  const answer = await rawRequest(port, { method: 'OPTIONS', path: '/v1/sessions', headers })
+  t.match(answer, { status: 204, headers: { 'access-control-allow-headers': 'authorization,x-api-key' } })
+})
+
 t.test('such a page creates, reads refusals, follows a stream and opens a socket', async (t) => {
   const { port } = await buildCors(t)
   const headers = { origin: ORIGIN, ...LET_IN }
