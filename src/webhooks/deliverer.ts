@@ -138,8 +138,8 @@ export class WebhookDeliverer {
 
   async #goOn(kept: readonly KeptDelivery[], takeOver: (kept: LeftDelivery) => void): Promise<void> {
     const all = kept.flatMap(({ lane, id, delivery }): LeftDelivery[] => {
-      const stored = delivery as Partial<StoredDelivery>
-      if (stored.origin) return [{ lane, id, stored: stored as StoredDelivery }]
+      const stored = delivery as Partial<StoredDelivery> | null
+      if (stored?.origin) return [{ lane, id, stored: stored as StoredDelivery }]
       this.#onUnreadable(new Error(`Delivery ${id} of ${lane} does not say where it goes.`))
       return []
     })

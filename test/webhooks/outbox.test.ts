@@ -117,16 +117,19 @@ t.test('what does not say where it goes keeps nothing else from its receiver', a
   await deliverer.close()
   await outbox.add({ lane: 'lane', id: 'other', delivery: { url: sink.url } })
   await outbox.add({ lane: 'later', id: 'later', delivery: { dueAt: 1 } })
+  await outbox.add({ lane: 'lane', id: 'nothing', delivery: null as never })
   sink.answer = undefined
   sink.received.length = 0
   const next = await again()
   await next.restore()
   await next.idle()
   t.same(ids(), ['d1'])
-  t.same(await kept(), ['other', 'later'], 'it is left in place')
+  t.same(await kept(), ['other', 'later', 'nothing'], 'it is left in place')
   t.match(
     next.errors,
-    ['other of lane', 'later of later'].map((which) => ({ err: { message: RegExp(`Delivery ${which}`) } })),
+    ['other of lane', 'later of later', 'nothing of lane'].map((which) => ({
+      err: { message: RegExp(`Delivery ${which}`) },
+    })),
   )
 })
 
