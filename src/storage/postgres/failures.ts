@@ -115,8 +115,8 @@ const LACKS_PASSWORD = /client password must be a string/i
 
 /** Of the driver, of the certificates, of the TLS library, and of a server that lets nobody in without encryption. */
 const IS_TLS = /SSL|TLS|certificate|self-signed|no encryption/i
-/** Names of users, databases, hosts and sockets, which may say anything. */
-const NAMES = /"[^"]*"|(?<=(getaddrinfo|connect) \w+ ).*/g
+/** Names of users, databases, hosts and sockets, which may say anything; and that whoever was refused had come encrypted. */
+const NAMES = /"[^"]*"|(?<=(getaddrinfo|connect) \w+ ).*|, SSL (on|encryption)$/g
 const TLS =
   'its TLS does not fit. Look at sslmode and the certificates in the url: sslmode=disable asks for none, no-verify for encryption alone, ' +
   'verify-full for a certificate that this host trusts, or that sslrootcert=FILE signed'
