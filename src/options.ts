@@ -10,14 +10,13 @@ import type { AgentDeclaration } from './engines/cli/agent-table.js'
 import type { CredentialProbe } from './engines/cli/credentials.js'
 import { assertDeferredTools } from './engines/deferred-tools.js'
 import type { CreateEngineRunner, DeferredTool } from './engines/runner.js'
-import { optionError, toError } from './errors.js'
+import { optionError } from './errors.js'
 import type { ExecutionDispatch } from './executions/dispatch.js'
 import type { QueueServerOptions } from './jobs/options.js'
 import { kindOf } from './lib/argument.js'
 import { isRecord } from './lib/json-value.js'
 import { consoleNotices, type Logger, silentLogger } from './lib/logger.js'
-import { type PathRoots, resolveRoots } from './lib/paths-within-roots.js'
-import { ended } from './lib/sentence.js'
+import { type PathRoots, rootsOption } from './lib/paths-within-roots.js'
 import { unknownName } from './lib/unknown-name.js'
 import { hostProblem, originProblem } from './lib/web-names.js'
 import type { AnswerLinkLimits } from './notifications/answers/answer-links.js'
@@ -231,7 +230,7 @@ export function resolveOptions(options: WorkerServerOptions = {}): ResolvedOptio
       expiredGraceMs: options.parking?.expiredGraceMs ?? delays.expiredGraceMs,
       onError: options.parking?.onError,
     },
-    cwdRoots: options.allowedCwdRoots && rootsOption('allowedCwdRoots', options.allowedCwdRoots),
+    cwdRoots: rootsOption('allowedCwdRoots', options.allowedCwdRoots),
   }
 }
 
@@ -276,12 +275,4 @@ function resolveBasePath(basePath = DEFAULTS.basePath): string {
       `${JSON.stringify(basePath)} must look like /v1 or /agents/v1, and no part of it is . or ..`,
     )
   return trimmed
-}
-
-function rootsOption(name: string, roots: string[]): PathRoots {
-  try {
-    return resolveRoots(roots)
-  } catch (error) {
-    throw optionError(name, ended(toError(error).message))
-  }
 }

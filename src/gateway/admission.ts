@@ -25,7 +25,7 @@ export function buildProfiles(ground: Ground, egress: EgressPolicy): ProfileCata
     ...(store && { store: refusing(store) }),
     shared: ground.isOneOfSeveral,
     ...(options.allowedConfigDirRoots && { allowedConfigDirRoots: options.allowedConfigDirRoots }),
-    ...(options.allowedCwdRoots && { allowedCwdRoots: options.allowedCwdRoots }),
+    cwdRoots: options.cwdRoots,
     agents: options.agents,
     managedProfiles: options.managedProfiles,
     allowConfigDirOverlap: options.allowConfigDirOverlap ?? false,

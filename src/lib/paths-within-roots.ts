@@ -1,6 +1,8 @@
 import { constants, realpath, realpathSync, statSync } from 'node:fs'
 import { type FileHandle, lstat, open, readlink } from 'node:fs/promises'
 import { dirname, isAbsolute, join, parse, relative, resolve, sep } from 'node:path'
+import { optionError, toError } from '../errors.js'
+import { ended } from './sentence.js'
 
 /** The longest path, in bytes, that is looked at. */
 const MAX_BYTES = 4096
@@ -65,6 +67,15 @@ export function isWithin(folder: string, path: string): boolean {
  */
 export function resolveRoots(roots: readonly string[]): PathRoots {
   return new PathRoots(roots.map(resolveRoot))
+}
+
+/** Of an option; undefined: it is not given. @throws SG_ERR_OPTION that names the root that is not one */
+export function rootsOption(option: string, roots: readonly string[] | undefined): PathRoots | undefined {
+  try {
+    return roots && resolveRoots(roots)
+  } catch (error) {
+    throw optionError(option, ended(toError(error).message))
+  }
 }
 
 function resolveRoot(root: string): string {

@@ -16,6 +16,7 @@ import type { TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
 import type { Logger } from '../lib/logger.js'
+import type { PathRoots } from '../lib/paths-within-roots.js'
 import { mayManage, type Principal, visible } from '../principal.js'
 import type { EgressPolicy } from '../webhooks/egress.js'
 import { comparablePath, LEADS_ELSEWHERE } from './config-dir.js'
@@ -40,7 +41,8 @@ export interface ProfileCatalogOptions {
   managedProfiles?: ManagedProfileGrants | undefined
   /** Where the models of managed profiles may be, beside the operator's endpoints. Default: public addresses. */
   egress?: EgressPolicy | undefined
-  allowedCwdRoots?: readonly string[] | undefined
+  /** Where sessions may start; undefined: anywhere. */
+  cwdRoots?: PathRoots | undefined
   /** Accepts config directories in which sessions may start, or that lie around such a place. */
   allowConfigDirOverlap: boolean
   hasEngineRunner: boolean
@@ -107,7 +109,7 @@ export class ProfileCatalog {
     this.#servesTools = options.servesTools ?? false
     this.#notices = options.notices ?? logger
     this.#snapshots = new ConfigSnapshots(clock)
-    const declare: DeclareOptions = { ...options, agents, allowedCwdRoots: options.allowedCwdRoots }
+    const declare: DeclareOptions = { ...options, agents }
     this.#declared = new Map(
       declareProfiles(declare).map((info) => [info.name, { info, generation: generationOf(info) }]),
     )

@@ -4,7 +4,7 @@ import type { ProfileInfo, ProfileOptions } from '../../schemas/profiles.js'
 import { DEFAULT_AGENT } from '../engines/cli/agent-table.js'
 import { optionError, toError } from '../errors.js'
 import type { Logger } from '../lib/logger.js'
-import { type PathRoots, resolveRoots } from '../lib/paths-within-roots.js'
+import { type PathRoots, rootsOption } from '../lib/paths-within-roots.js'
 import { configDirProblem, isWritableByOthers, overlaps } from './config-dir.js'
 import { operatorConfigDir } from './pin.js'
 import { assertBypassAllowed, type ProfileRules, validateProfile } from './validate.js'
@@ -12,7 +12,8 @@ import { assertBypassAllowed, type ProfileRules, validateProfile } from './valid
 export interface DeclareOptions extends ProfileRules {
   declared: readonly ProfileOptions[] | undefined
   disableBypassPermissions: boolean
-  allowedCwdRoots: readonly string[] | undefined
+  /** Where sessions may start; undefined: anywhere. */
+  cwdRoots?: PathRoots | undefined
   allowConfigDirOverlap: boolean
   env: NodeJS.ProcessEnv
   logger: Logger
@@ -23,10 +24,9 @@ export interface DeclareOptions extends ProfileRules {
  * @throws SG_ERR_OPTION for the first one that cannot be
  */
 export function declareProfiles(options: DeclareOptions): ProfileInfo[] {
-  const { declared, logger } = options
+  const { declared, logger, cwdRoots } = options
   if (declared === undefined) return detectDefault(options)
   if (!Array.isArray(declared)) throw optionError('profiles', 'must be a list of profiles.')
-  const cwdRoots = rootsOption('allowedCwdRoots', options.allowedCwdRoots)
   const profiles = declared.map((input, index) => declare(input, index, options))
   const names = new Set<string>()
   for (const { name, configDir } of profiles) {
@@ -56,13 +56,12 @@ function declare(input: ProfileOptions, index: number, options: DeclareOptions):
 }
 
 /** It warns where a declaration is refused: with one identity there is no other one to gain, and a home directory is a usual root. */
-function detectDefault({ agents, env, logger, allowedCwdRoots }: DeclareOptions): ProfileInfo[] {
+function detectDefault({ agents, env, logger, cwdRoots }: DeclareOptions): ProfileInfo[] {
   const agentRow = agents.get(DEFAULT_AGENT)
   const found = agentRow && operatorConfigDir({ agentRow, env, home: homedir() })
   if (!found) return []
   const configDir = resolve(found)
   if (configDirProblem(configDir)) return []
-  const cwdRoots = rootsOption('allowedCwdRoots', allowedCwdRoots)
   if (cwdRoots && overlaps(configDir, cwdRoots))
     logger.warn({ configDir }, 'allowedCwdRoots lets sessions start in the config directory of profile default')
   warnIfWritable('default', configDir, logger)
@@ -76,10 +75,10 @@ function detectDefault({ agents, env, logger, allowedCwdRoots }: DeclareOptions)
  */
 export function configDirRoots(
   roots: readonly string[] | undefined,
-  options: Pick<DeclareOptions, 'allowedCwdRoots' | 'allowConfigDirOverlap'>,
+  options: Pick<DeclareOptions, 'cwdRoots' | 'allowConfigDirOverlap'>,
 ): PathRoots | undefined {
   const resolved = rootsOption('allowedConfigDirRoots', roots)
-  const cwdRoots = rootsOption('allowedCwdRoots', options.allowedCwdRoots)
+  const { cwdRoots } = options
   if (!resolved || !cwdRoots) return resolved
   for (const root of roots!)
     if (overlaps(root, cwdRoots)) refuseOverlap(JSON.stringify(root), 'allowedConfigDirRoots', options)
@@ -94,15 +93,6 @@ function refuseOverlap(
   if (allowConfigDirOverlap) return
   const why = 'an agent at work there could write settings that other sessions then run with'
   throw optionError(option, `${what} overlaps allowedCwdRoots: ${why}. allowConfigDirOverlap: true accepts that.`)
-}
-
-function rootsOption(option: string, roots: readonly string[] | undefined): PathRoots | undefined {
-  if (roots === undefined) return undefined
-  try {
-    return resolveRoots(roots)
-  } catch (thrown) {
-    throw optionError(option, toError(thrown).message)
-  }
 }
 
 function warnIfWritable(profile: string, configDir: string, logger: Logger): void {
