@@ -5,9 +5,8 @@ import { type Principal, profilesAsked, UNLIMITED, visible } from '../principal.
 import type { Archive } from './kept/archive.js'
 import type { JournaledSession, ListedQuery, RestStatus } from './kept/journal.js'
 import { orderOf } from './kept/journal.js'
-import { keptInfoOf } from './kept-info.js'
 import type { RegistryOptions } from './registry-options.js'
-import { infoOf } from './session-entry.js'
+import { infoOf, keptInfoOf } from './session-entry.js'
 import type { SessionTable } from './session-table.js'
 
 /** With `sharing` the journal is asked for all sessions: other processes have some. */
