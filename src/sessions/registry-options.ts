@@ -1,8 +1,7 @@
-import { SessionClosedReason, type SessionEvent } from '../../schemas/events.js'
+import type { SessionEvent } from '../../schemas/events.js'
 import type { ProfileInfo } from '../../schemas/profiles.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
 import type { MomentEvent } from '../engines/event-types.js'
-import { invalidField } from '../errors.js'
 import type { TakenKey } from '../idempotency/making.js'
 import type { KeptKey } from '../idempotency/store.js'
 import type { Clock } from '../lib/clock.js'
@@ -139,11 +138,4 @@ export interface CreateOptions {
   place?: Place | undefined
   /** The profile, when it was decided about earlier; the one that the request names is then not looked up. */
   profile?: ResolvedProfile
-}
-
-const REASONS: readonly string[] = SessionClosedReason.anyOf.map((reason) => reason.const)
-
-/** A reason stands in the last event of the log, and in what is told of it: words of a host's own are none that a client knows. */
-export function assertReason(reason: SessionClosedReason): void {
-  if (!REASONS.includes(reason)) throw invalidField('reason', `is one of ${REASONS.join(', ')}.`)
 }

@@ -24,7 +24,6 @@ import { allEvents } from './log/events-page.js'
 import { OperatorLog } from './operator-log.js'
 import { type Place, Places } from './places.js'
 import {
-  assertReason,
   type CreateOptions,
   type Observed,
   type RegistryEvents,
@@ -32,7 +31,7 @@ import {
   SESSION_EVENTS,
   type SessionObservers,
 } from './registry-options.js'
-import { Removals } from './removals.js'
+import { assertReason, Removals } from './removals.js'
 import { Session } from './session.js'
 import { infoOf, keptInfoOf, type SessionEntry, visibleEntry } from './session-entry.js'
 import { SessionPages } from './session-pages.js'

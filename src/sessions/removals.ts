@@ -1,7 +1,7 @@
 import { CLOSE } from '../../schemas/close-codes.js'
-import type { SessionClosedReason } from '../../schemas/events.js'
+import { SessionClosedReason } from '../../schemas/events.js'
 import type { SessionInfo } from '../../schemas/sessions.js'
-import { GatewayError } from '../errors.js'
+import { GatewayError, invalidField } from '../errors.js'
 import type { Timer } from '../lib/clock.js'
 import type { Listeners } from '../lib/listeners.js'
 import { WallAlarm } from '../lib/wall-alarm.js'
@@ -16,6 +16,13 @@ import type { Telling } from './telling.js'
 
 /** When one that could not be removed is tried again. */
 const AGAIN_MS = 10_000
+
+const REASONS: readonly string[] = SessionClosedReason.anyOf.map((reason) => reason.const)
+
+/** A reason stands in the last event of the log, and in what is told of it: words of a host's own are none that a client knows. */
+export function assertReason(reason: SessionClosedReason): void {
+  if (!REASONS.includes(reason)) throw invalidField('reason', `is one of ${REASONS.join(', ')}.`)
+}
 
 interface RemovalsParts
   extends Pick<RegistryOptions, 'clock' | 'dispatcher' | 'executions' | 'sessionRetentionMs' | 'onClosing'> {
