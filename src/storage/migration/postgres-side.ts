@@ -7,8 +7,8 @@ import { Membership, takeLock } from '../postgres/membership.js'
 import { inSchema, SCHEMA_VERSION } from '../postgres/schema.js'
 import { versionOf } from '../postgres/schema-version.js'
 import { directOptions, type PostgresStorageOptions } from '../postgres/storage.js'
+import { parsed } from '../sql/json-columns.js'
 import { restColumns } from '../sql/rows.js'
-import { parsed } from '../sql/unreadable.js'
 import { StorageError } from '../storage.js'
 import {
   COPIED,

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import type { StoredJob } from '../../jobs/job.js'
 import { COUNTED } from '../../usage/sums.js'
 import { storable } from '../postgres/values.js'
+import { parsed } from '../sql/json-columns.js'
 import { columnOf, jobTimes } from '../sql/rows.js'
-import { parsed } from '../sql/unreadable.js'
 
 /** A row of a table, its values in the order of the columns. */
 export type CopiedRow = (string | number | null)[]

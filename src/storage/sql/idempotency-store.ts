@@ -1,8 +1,8 @@
 import { type IdempotencyStore, REMEMBERED_MS, type StoredAnswer } from '../../idempotency/store.js'
+import { parsed } from './json-columns.js'
 import type { CallDatabase } from './operations.js'
 import { keptRow } from './rows.js'
 import { readable } from './stores.js'
-import { parsed } from './unreadable.js'
 
 const WHAT = 'The answer to the idempotency key'
 

@@ -1,5 +1,6 @@
 import { isRecord } from '../../lib/json-value.js'
 import { tried } from '../../lib/tried.js'
+import { StorageError } from '../storage.js'
 
 interface JsonTable {
   /** Whose text is JSON. */
@@ -46,6 +47,18 @@ export function keptObject<T>(text: string, table: string): T | undefined {
   const found = objectOf<object>(text)
   const isKept = found && (JSON_TABLES.get(table)?.mayBeEmpty || Object.keys(found).length > 0)
   return isKept ? (found as T) : undefined
+}
+
+/** Says whose row of which table cannot be read, and what helps. */
+export const unreadable = (what: string, id: string | number, table: string): string =>
+  `${what} ${id} cannot be read: the text of its row in the table ${table} of the database is damaged. The row was left in place: ` +
+  'mend it, delete it, or restore a backup; `session-gateway doctor` looks for more of them'
+
+/** @throws StorageError that says whose JSON cannot be read, and of which table it is */
+export function parsed<T>(text: string, what: string, id: string | number, table: string): T {
+  const found = keptObject<T>(text, table)
+  if (found === undefined) throw new StorageError('STORAGE_UNREADABLE', unreadable(what, id, table))
+  return found
 }
 
 /** Whether everything of a row that should be a JSON object is one that it keeps. */

@@ -1,9 +1,9 @@
 import type { JobRecord, QueueAdapter } from '../../jobs/adapter.js'
 import { StorageError } from '../storage.js'
+import { parsed, unreadable } from './json-columns.js'
 import type { CallDatabase } from './operations.js'
 import { deliveryValues, type JobPageFilter, type JobRow, keptRow } from './rows.js'
 import { readable } from './stores.js'
-import { parsed, unreadable } from './unreadable.js'
 
 const JOBS_PER_PAGE = 200
 const PRUNED_AT_ONCE = 500

@@ -8,10 +8,10 @@ import {
   type SessionJournal,
 } from '../../sessions/kept/journal.js'
 import { type Asked, type News, newsOf } from '../../sessions/kept/news.js'
+import { parsed } from './json-columns.js'
 import type { CallDatabase, EventsRead } from './operations.js'
 import { deliveryValues, keptRow, listedColumns, type NewsRow, restColumns, type SessionRow } from './rows.js'
 import { listed } from './stores.js'
-import { parsed } from './unreadable.js'
 
 const SESSIONS_PER_PAGE = 200
 

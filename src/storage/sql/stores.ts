@@ -7,10 +7,9 @@ import type { ProfileStore } from '../../profiles/store.js'
 import type { SessionStore } from '../../sessions/kept/store.js'
 import type { UsageStore } from '../../usage/store.js'
 import type { DeliveryOutbox, KeptDelivery } from '../../webhooks/outbox.js'
-import { objectOf } from './json-columns.js'
+import { objectOf, parsed } from './json-columns.js'
 import type { CallDatabase } from './operations.js'
 import { type DeliveryRow, deliveryValues, keptRow, type ParkedRow } from './rows.js'
-import { parsed } from './unreadable.js'
 
 /** Records hold whole logs: some megabytes a page. */
 const PARKED_PER_PAGE = 25
