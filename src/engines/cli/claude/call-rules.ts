@@ -5,7 +5,7 @@ import type { AgentSetup } from '../launch.js'
 import { isCertainToAsk } from './certain-asks.js'
 import type { GateOptions } from './gate.js'
 import { settingSourcesOf } from './options.js'
-import { guardPlan } from './permissions.js'
+import { guardPlan } from './plan-mode.js'
 
 /** What is decided about a call before the agent's own rules. */
 export function callRules(

@@ -1,8 +1,7 @@
 import { whenAborted } from '../../../lib/aborted.js'
 import { wellFormedJson } from '../../../lib/well-formed.js'
 import { NOT_ALLOWED, type RunnerHost } from '../../runner.js'
-import { changesNothing, PLAN_REFUSAL } from './plan-mode.js'
-import type { SdkCanUseTool, SdkHookInput, SdkHookOutput, SdkPermissionResult } from './sdk.js'
+import type { SdkCanUseTool, SdkPermissionResult } from './sdk.js'
 
 /** Hands a question of the agent to a person, and the answer back. */
 export async function askPerson(
@@ -28,17 +27,5 @@ export async function askPerson(
     behavior: 'deny',
     message: decision.message ?? NOT_ALLOWED,
     ...(decision.interrupt && { interrupt: true }),
-  }
-}
-
-/** Before every call in plan mode, whatever rule allows it. */
-export function guardPlan({ tool_name, tool_input }: SdkHookInput, plans: string | undefined): SdkHookOutput {
-  if (changesNothing(tool_name, tool_input, plans)) return {}
-  return {
-    hookSpecificOutput: {
-      hookEventName: 'PreToolUse',
-      permissionDecision: 'deny',
-      permissionDecisionReason: PLAN_REFUSAL,
-    },
   }
 }

@@ -1,4 +1,5 @@
 import { resolve, sep } from 'node:path'
+import type { SdkHookInput, SdkHookOutput } from './sdk.js'
 
 /** Tools that cannot change anything but the agent's own notes. What the agent starts with them passes the same gate. */
 const HARMLESS = new Set([
@@ -17,15 +18,27 @@ const FIND_ACTION = /^-(exec|ok|delete|fprint|fls)/
 const QUOTED = /'[^']*'|"[^"]*"/g
 const MAY_BE_GLOB = /[*?'"]/
 
-export const PLAN_REFUSAL =
+const PLAN_REFUSAL =
   'The session is in plan mode: nothing may be changed. Look around with read-only tools and present the plan.'
+
+/** Before every call in plan mode, whatever rule allows it. */
+export function guardPlan({ tool_name, tool_input }: SdkHookInput, plans: string | undefined): SdkHookOutput {
+  if (changesNothing(tool_name, tool_input, plans)) return {}
+  return {
+    hookSpecificOutput: {
+      hookEventName: 'PreToolUse',
+      permissionDecision: 'deny',
+      permissionDecisionReason: PLAN_REFUSAL,
+    },
+  }
+}
 
 /**
  * Whether a call leaves everything as it is. The agent's own plan mode does not: what was allowed before runs, and an allow really
  * writes.
  * @param plans the directory in which the agent itself keeps its plans
  */
-export function changesNothing(toolName: string, input: Record<string, unknown>, plans: string | undefined): boolean {
+function changesNothing(toolName: string, input: Record<string, unknown>, plans: string | undefined): boolean {
   if (HARMLESS.has(toolName)) return true
   if (toolName === 'Bash') return typeof input.command === 'string' && onlyReads(input.command)
   return EDITS.has(toolName) && plans !== undefined && isIn(plans, input.file_path)
