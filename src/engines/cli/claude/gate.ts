@@ -1,4 +1,5 @@
 import { toError } from '../../../errors.js'
+import { whenAborted } from '../../../lib/aborted.js'
 import { deferred } from '../../../lib/deferred.js'
 import { wellFormedJson } from '../../../lib/well-formed.js'
 import type { HostedTools } from '../../hosted-tools.js'
@@ -9,7 +10,6 @@ import {
   type PermissionDecision,
   type RunnerHost,
 } from '../../runner.js'
-import { askPerson } from './permissions.js'
 import type { SdkCanUseTool, SdkHook, SdkHookInput, SdkHookOutput, SdkPermissionResult } from './sdk.js'
 
 /** A call that waits for somebody elsewhere. Nothing of it has run, so it may wait without a process. */
@@ -235,5 +235,32 @@ export class Gate {
     this.#held = call
     this.#deferral = deferred()
     return this.#deferral.promise
+  }
+}
+
+/** Hands a question of the agent to a person, and the answer back. */
+async function askPerson(
+  host: RunnerHost,
+  ...[toolName, input, { signal, toolUseID, title, description, decisionReason, agentID }]: Parameters<SdkCanUseTool>
+): Promise<SdkPermissionResult> {
+  const ask = {
+    toolName,
+    toolUseId: toolUseID,
+    input,
+    ...(title && { title }),
+    ...(description && { description }),
+    ...(decisionReason && { decisionReason }),
+    ...(agentID && { agentId: agentID }),
+  }
+  // the agent hears no answer to what it has taken back
+  const asked = signal.aborted ? undefined : host.requestPermission(ask, signal)
+  const answer = await Promise.race([asked, whenAborted(signal)])
+  const decision = wellFormedJson(answer ?? { behavior: 'deny' as const, message: 'Interrupted.' })
+  if (decision.behavior === 'allow')
+    return { behavior: 'allow', updatedInput: (decision.updatedInput ?? input) as Record<string, unknown> }
+  return {
+    behavior: 'deny',
+    message: decision.message ?? NOT_ALLOWED,
+    ...(decision.interrupt && { interrupt: true }),
   }
 }
