@@ -10,8 +10,8 @@ import type { KeptDelivery } from '../../webhooks/outbox.js'
 import type { AskedPlaces } from '../asks/waiting.js'
 import type { RunningTotals } from '../session-facts.js'
 import type { Chosen } from './choice.js'
-import type { DeliveredFile } from './delivered.js'
 import type { News } from './news.js'
+import type { DeliveredFile } from './snapshot-files.js'
 
 /** An event as it is sent: its JSON, never serialised again. */
 export interface JournaledEvent {

@@ -4,10 +4,10 @@ import type { ResolvedProfile } from '../../profiles/catalog.js'
 import type { DeferredExecutions } from '../asks/deferred-executions.js'
 import type { PermissionDesk } from '../asks/permission-desk.js'
 import type { Life } from '../life/life.js'
-import { snapshotFiles } from '../life/snapshot-files.js'
 import type { EventLog } from '../log/event-log.js'
 import { keptConfig, type SessionFacts } from '../session-facts.js'
 import type { JournaledOrigin, JournaledState, JournaledWhole, MidTurn, QueuedMessage } from './journal.js'
+import { snapshotFiles } from './snapshot-files.js'
 
 /** What a session is, as far as a journal keeps it: the process that has it next finds all of this as it was. */
 export interface Recorded {

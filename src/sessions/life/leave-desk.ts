@@ -1,11 +1,10 @@
 import { toError } from '../../errors.js'
 import { inSnapshot } from '../kept/choice.js'
-import { notIn } from '../kept/delivered.js'
 import type { JournalWrite, KeptSnapshot } from '../kept/journal.js'
 import { asleep, midTurnAt } from '../kept/mid-turn.js'
+import { notIn, snapshotFiles } from '../kept/snapshot-files.js'
 import type { SessionState } from '../session-state.js'
 import type { RunnerLink } from './runner-link.js'
-import { snapshotFiles } from './snapshot-files.js'
 import type { TurnDesk } from './turn-desk.js'
 
 export const ENGINE_GONE = 'The engine that asked for it is gone.'
