@@ -40,6 +40,29 @@ t.test('at shutdown a session that waits is parked, whoever is attached', async 
   t.match(await store.get(id), { id, executions: [{ executionId: 'e1' }] })
 })
 
+t.test('at shutdown a request without a limit is kept although the model has not ended its message', async (t) => {
+  for (const ends of ['in time', 'too late']) {
+    const { engine, gateway, clock, id, store } = await buildParked(t, { request: { approvalTimeoutMs: 0 } })
+    const runner = Object.assign(engine.last, { canPark: false })
+    const decided = runner.host.requestPermission({ toolName: 'Bash', toolUseId: 't1', input: {} })
+    const timers = clock.pendingTimers
+    const closed = gateway.close()
+    // that of the shutdown itself, and that of the grace
+    await until(() => clock.pendingTimers === timers + 2)
+    if (ends === 'too late') {
+      await clock.advance(2_000)
+      t.match(await decided, { behavior: 'deny' })
+    } else {
+      runner.canPark = true
+      runner.host.waitForExecutions()
+    }
+    await closed
+    const kept = await store.get(id)
+    if (ends === 'in time') t.match(kept, { permissions: [{ toolUseId: 't1' }] })
+    else t.equal(kept, undefined, 'nobody waits for it longer')
+  }
+})
+
 for (const begins of ['before', 'with'])
   t.test(`a park that begins ${begins} the shutdown is kept although its engine takes longer than that`, async (t) => {
     const never = new Promise<void>(() => {})

@@ -1,5 +1,6 @@
 import { toError } from '../../errors.js'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
+import { within } from '../../lib/within.js'
 import type { JournalWrite } from '../kept/journal.js'
 import { asleep } from '../kept/mid-turn.js'
 import type { Session } from '../session.js'
@@ -15,6 +16,9 @@ export interface SleepTimes {
 
 /** No engine that works in the background is looked at sooner than that after the last look. */
 const LOOK_MS = 1_000
+
+/** How long an engine has at the process' end to finish what keeps it from being parked, such as a message of its model. */
+const PARK_GRACE_MS = 2_000
 
 /** After a park that could not be written: before the next try, doubled each time up to the longest. */
 const RETRY: Backoff = { firstMs: 1_000, longestMs: 5 * 60_000 }
@@ -37,6 +41,8 @@ export class FallingAsleep {
   readonly #refused = new Map<string, Session>()
   /** Called when the process is about to end. */
   readonly #onClose = new Set<() => void>()
+  /** Called when something changed in a session that is about to be parked at the process' end. */
+  readonly #onChange = new Map<Session, () => void>()
   #closed = false
 
   constructor(parts: SleepParts & SleepTimes, waking: Waking) {
@@ -59,6 +65,7 @@ export class FallingAsleep {
   consider(session: Session): void {
     session.goingLook?.cancel()
     session.goingLook = undefined
+    this.#onChange.get(session)?.()
     // nobody tries any more to write down what it waited for
     if (session.parkRefused && !waits(session)) this.#notRefused(session)
     const due = this.#closed ? undefined : this.#due(session)
@@ -232,10 +239,21 @@ export class FallingAsleep {
   /** Parks one that waits, attached clients or not, and takes the engine of any other. */
   async sleepNow(session: Session): Promise<void> {
     session.goingLook?.cancel()
+    if (session.leaveDesk.parksSoon) await this.#engineReady(session)
     const park = () => (session.leaveDesk.canPark ? this.#sleep(session, true) : undefined)
     await this.#parts.mailbox.run(session.id, park)
     await session.leaveDesk.sleepNow()
     await session.engineGone
+  }
+
+  /** What somebody is asked would be denied only because the model had not ended its message. */
+  async #engineReady(session: Session): Promise<void> {
+    const ready = new Promise<void>((resolve) => {
+      // a turn later, as any park
+      this.#onChange.set(session, () => session.leaveDesk.parksSoon || setImmediate(resolve))
+    })
+    await within(PARK_GRACE_MS, ready, { clock: this.#parts.clock })
+    this.#onChange.delete(session)
   }
 }
 

@@ -48,8 +48,18 @@ export class LeaveDesk {
 
   /** Whether nothing happens here until somebody outside says something, and the engine can be built again then. */
   get canPark(): boolean {
+    return this.#session.link?.canPark === true && this.#isParkable
+  }
+
+  /** Whether only what its engine is in the middle of keeps it from being parked. */
+  get parksSoon(): boolean {
+    const { link } = this.#session
+    return link?.parks === true && !link.canPark && this.#isParkable
+  }
+
+  get #isParkable(): boolean {
     const { link, started, writer, permissions, executions, bridge, accepting, queued, inTurn } = this.#session
-    if (!link?.canPark || !started) return false
+    if (!link || !started) return false
     // what is written while the session is being removed would bring it back
     if (writer?.removed) return false
     // a message or an answer that is on its way to the engine would not be in its snapshot

@@ -86,8 +86,12 @@ export class RunnerLink implements RunnerHost {
 
   /** Whether it may be let go in the middle of a turn. */
   get canPark(): boolean {
-    const isNative = tried(() => this.runner.capabilities.parking === 'native' && this.runner.canPark !== false)
-    return isNative === true && this.givesSnapshot
+    return this.parks && tried(() => this.runner.canPark !== false) === true
+  }
+
+  /** As `canPark`, whatever it is in the middle of. */
+  get parks(): boolean {
+    return tried(() => this.runner.capabilities.parking) === 'native' && this.givesSnapshot
   }
 
   get isSpent(): boolean {
