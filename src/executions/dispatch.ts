@@ -50,10 +50,9 @@ export class ExecutionDispatcher {
       tools.flatMap(({ name, dispatch }, index) => {
         if (!dispatch) return []
         const option = `executions.tools.${index}.dispatch`
-        const how = { option, attempts: ATTEMPTS, retryDelayMs: RETRY_DELAY_MS, guard }
-        const target = operatorTarget(dispatch, how)
-        // its place in the list may change, and then it is still the same one
-        return [[name, { ...target, key: `dispatch ${name} ${target.key.split(' ').at(-1)}` }]]
+        // its index may change, and then it is still the same one
+        const how = { option, place: `dispatch ${name}`, attempts: ATTEMPTS, retryDelayMs: RETRY_DELAY_MS, guard }
+        return [[name, operatorTarget(dispatch, how)]]
       }),
     )
     executions.onOver = (sessionId, executionId) => this.withdraw(sessionId, executionId)

@@ -93,19 +93,20 @@ export interface OperatorWebhook {
 /**
  * The target that an option names.
  * @param option its path
+ * @param place what it is known by over restarts, beside its URL. Default: the path
  * @throws SG_ERR_OPTION when it cannot be one
  */
 export function operatorTarget(
   { url, headers, secret }: OperatorWebhook,
-  given: { option: string; attempts: number; retryDelayMs: number; guard: EgressGuard },
+  given: { option: string; place?: string; attempts: number; retryDelayMs: number; guard: EgressGuard },
 ): WebhookTarget {
-  const { option, ...rest } = given
+  const { option, place = option, ...rest } = given
   const [problem] = targetProblems({ url, headers }, given.guard, option)
   if (problem) throw optionError(problem.path, problem.message)
   // another URL is another target, and nothing of it is stored
   const digest = createHash('sha256').update(url).digest('base64url')
   return {
-    key: `${option} ${digest}`,
+    key: `${place} ${digest}`,
     name: option,
     url,
     headers,
