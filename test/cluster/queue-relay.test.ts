@@ -6,6 +6,7 @@ import { queueRelay } from '../../plugins/queue-relay.js'
 import type { JobQueue } from '../../src/jobs/queue.js'
 import { RELAY_PATH } from '../../src/jobs/queue-relay.js'
 import { deferred } from '../../src/lib/deferred.js'
+import { turns } from '../fixtures/turns.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 t.test(
@@ -54,6 +55,6 @@ t.test('a node that has gone before it is told anything is not told for ever', a
   request.destroy()
   await gone.promise
   // the route comes in the turn after it
-  for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate)
+  await turns(3)
   t.equal(listening, 0)
 })

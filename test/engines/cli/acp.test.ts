@@ -7,6 +7,7 @@ import type { RunnerSnapshot, SessionRunnerConfig } from '../../../src/engines/r
 import { isRunning, whenGone } from '../../fixtures/processes.js'
 import { ACP_MODES, SCRIPTED_ACP, script } from '../../fixtures/scripted-acp.js'
 import { ScriptedHost } from '../../fixtures/scripted-host.js'
+import { turns } from '../../fixtures/turns.js'
 
 interface World {
   config?: Partial<SessionRunnerConfig>
@@ -331,7 +332,7 @@ t.test('while its host is not drained its pipe is left unread', async (t) => {
   const end = host.next('turn_completed')
   runner.send(script({ text: 'word '.repeat(words) }))
   await host.next('stream_delta')
-  for (let turns = 0; turns < 1_000; turns++) await new Promise(setImmediate)
+  await turns(1_000)
   const unread = words - host.of('stream_delta').length
   t.ok(unread > words / 2, `${unread} words`)
   drain()

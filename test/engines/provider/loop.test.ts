@@ -1,6 +1,7 @@
 import t from 'tap'
 import { providerEngine } from '../../../src/engines/provider/index.js'
 import { script, startModelEndpoint } from '../../fixtures/model-endpoint.js'
+import { turns } from '../../fixtures/turns.js'
 import { gate, open } from './host.js'
 
 const compatible = (url: string) => ({
@@ -421,7 +422,7 @@ t.test('while its host is not drained it reads no more of its model', async (t) 
   }
   runner.send(script({ text: 'word '.repeat(1_000) }))
   await host.until(() => host.of('stream_delta').length === 1)
-  for (let turns = 0; turns < 100; turns++) await new Promise(setImmediate)
+  await turns(100)
   t.equal(host.of('stream_delta').length, 1)
   drain()
   t.equal((await host.turn(1)).result, 'word '.repeat(1_000))
