@@ -10,7 +10,7 @@ const KEEPS_NO_PLACE = `{
   const { supports } = CSS
   CSS.supports = (...given) => !/overflow-anchor/.test(given) && supports.apply(CSS, given)
   const sheet = new CSSStyleSheet()
-  sheet.replaceSync('* { overflow-anchor: none } .line { content-visibility: visible !important }')
+  sheet.replaceSync('* { overflow-anchor: none } .line, .session-row { content-visibility: visible !important }')
   document.adoptedStyleSheets = [sheet]
 }`
 
@@ -73,6 +73,37 @@ t.test('what is read stays while lines come above it, and go', { skip }, async (
   t.ok(Math.abs(top - before.top) < 8, `it was at ${before.top}, and is at ${top}`)
   t.strictSame(complaints, [])
 })
+
+t.test(
+  'a session of the list stays where it is while new ones come above it, and is not held at the top',
+  { skip },
+  async (t) => {
+    const { url, call } = await buildServer(t, { console: true, script: {} })
+    const create = (title: string) => call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', title })
+    for (let at = 0; at < 40; at++) await create(`Session ${at}`)
+    const { page, complaints } = await openConsole(t, `${url}/v1/console/`, { at: 'sessions' })
+    await page.addInitScript(KEEPS_NO_PLACE)
+    await page.reload()
+    const row = page.getByText('Session 10', { exact: true })
+    await row.waitFor()
+    await row.evaluate((link) => link.scrollIntoView({ block: 'center' }))
+    const above = async (): Promise<number> => (await row.boundingBox())!.y
+    const more = async (title: string): Promise<void> => {
+      await create(title)
+      await page.evaluate('document.dispatchEvent(new Event("visibilitychange"))')
+      await page.getByText(title, { exact: true }).waitFor({ state: 'attached' })
+    }
+    await allAnswered(page)
+    const before = await above()
+    await more('One that is new')
+    t.ok(Math.abs((await above()) - before) < 2, `it was at ${before}, and is at ${await above()}`)
+    await page.evaluate('document.querySelector("main").scrollTop = 0')
+    await allAnswered(page)
+    await more('One that is seen')
+    t.equal(await page.evaluate('document.querySelector("main").scrollTop'), 0)
+    t.strictSame(complaints, [])
+  },
+)
 
 t.test(
   'a browser that counts no parameters of an address has the part of a log that it asks for',

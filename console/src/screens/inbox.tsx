@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useMemo, useRef } from 'preact/hooks'
+import { useEffect, useMemo } from 'preact/hooks'
 import { isSettled, isWaiting } from '../model/inbox.js'
+import { useKeptPlace } from '../parts/kept-place.js'
 import { focusDrawn } from '../parts/key-focus.js'
 import { Empty, Failure, Loading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
@@ -21,7 +22,7 @@ const KINDS: readonly Kind[] = ['all', 'permission', 'question']
 export function screen() {
   const state = useMemo(() => new InboxState(), [])
   useEffect(state.follow, [state])
-  const list = useRef<HTMLOListElement>(null)
+  const list = useKeptPlace<HTMLOListElement>()
   const told = useSignal('')
   useKeys(state, list)
 

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { type Filter, fitting, waitingCount } from '../model/session-filter.js'
 import { Create } from '../parts/create.js'
+import { useKeptPlace } from '../parts/kept-place.js'
 import { More } from '../parts/more.js'
 import { Empty, Reading } from '../parts/notice.js'
 import { Page } from '../parts/page.js'
@@ -31,6 +32,7 @@ export function screen() {
 
 function SessionList() {
   useEffect(followSessions, [])
+  const list = useKeptPlace<HTMLUListElement>()
   const filter = useSignal<Filter>('all')
   const profile = useSignal('')
   const search = useSignal('')
@@ -87,7 +89,7 @@ function SessionList() {
       )}
       {isLoaded && all.length > 0 && shown.length === 0 && <Empty>{says.noneMatch}</Empty>}
       {shown.length > 0 && (
-        <ul class="session-list" aria-label={says.list}>
+        <ul class="session-list" ref={list} aria-label={says.list}>
           {shown.map((session) => (
             <Row key={session.id} session={session} line={lineOf(session)} />
           ))}

@@ -5,6 +5,7 @@ import { rowsOf } from '../model/transcript-rows.js'
 import { ConnectionBar } from '../parts/connection.js'
 import { Icon } from '../parts/icon.js'
 import { Failure, Loading } from '../parts/notice.js'
+import { Place } from '../parts/place.js'
 import { feedLink } from '../state/feed.js'
 import { isUnauthorized, signedIn } from '../state/me.js'
 import '../styles/transcript.css'
@@ -17,7 +18,6 @@ import { Find } from './transcript/find.js'
 import { Head } from './transcript/head.js'
 import { Row, Streaming } from './transcript/items.js'
 import { UNSURE } from './transcript/outgoing.js'
-import { Place } from './transcript/place.js'
 import { TranscriptState } from './transcript/state.js'
 import { WaitedFor } from './transcript/waited-for.js'
 
@@ -64,7 +64,8 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
   const outgoing = state.outgoing.messages.value.filter(({ error }) => state.isLoaded.value || error !== UNSURE)
   const { drawn, isWhole, isNearlyWhole, atFirst } = useDrawn(rows, typeof wanted === 'number' ? wanted : undefined)
 
-  const place = useMemo(() => new Place(), [])
+  // before the first line it says how far the log reaches back: lines come below that
+  const place = useMemo(() => new Place(({ firstElementChild }) => firstElementChild, 1), [])
   const end = useEnd(
     scroller,
     place,

@@ -1,6 +1,8 @@
+import type { ComponentChildren } from 'preact'
 import type { JobInfo } from '../../../../client/index.js'
 import { COLUMNS, type Column, columnsOf } from '../../model/board.js'
 import { count, money } from '../../model/format.js'
+import { useKeptPlace } from '../../parts/kept-place.js'
 import { More } from '../../parts/more.js'
 import { Time } from '../../parts/time.js'
 import { Line } from '../../parts/untrusted.js'
@@ -30,11 +32,11 @@ export function Board({ state }: { state: QueueState }) {
           {columns[column].length === 0 ? (
             <p class="quiet-text column-none">{says.none[column]}</p>
           ) : (
-            <ul>
+            <Cards>
               {columns[column].slice(0, state.shown.value).map((job) => (
                 <Card key={job.id} job={job} column={column} doing={state.doing.value.get(job.id)} />
               ))}
-            </ul>
+            </Cards>
           )}
           {state.more.value.has(column) && (
             <More onMore={() => void state.loadMore(column)}>
@@ -46,6 +48,10 @@ export function Board({ state }: { state: QueueState }) {
     </div>
   )
 }
+
+const Cards = ({ children }: { children: ComponentChildren }) => (
+  <ul ref={useKeptPlace<HTMLUListElement>()}>{children}</ul>
+)
 
 export const JobMark = ({ status }: { status: JobInfo['status'] }) => (
   <span class={`job-mark job-${status}`}>

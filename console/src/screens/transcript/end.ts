@@ -1,6 +1,6 @@
 import type { RefObject } from 'preact'
 import { useEffect, useMemo } from 'preact/hooks'
-import type { Place } from './place.js'
+import type { Place } from '../../parts/place.js'
 
 /**
  * Stays at the end while what is above it comes to its height: lines do once they are near the screen. Once somebody scrolls, presses or types
