@@ -181,38 +181,37 @@ function checkPath(path: string): void {
 
 /** An empty body is undefined; one that is cut off rejects. */
 export async function readJson(response: Response, heard: () => void): Promise<unknown> {
-  const text = await readText(response, heard)
+  let text = ''
+  // a fetch of the host's own may have no stream, or one of another kind, as node-fetch and React Native do
+  if (!hasStream(response)) text = await response.text()
+  else for await (const part of textOf(response, heard)) text += part
   return text ? JSON.parse(text) : undefined
 }
 
-/** However long it takes, while some of it comes. */
-async function readText(response: Response, heard: () => void): Promise<string> {
-  const { body } = response
-  // a fetch of the host's own may have no stream, or one of another kind, as node-fetch and React Native do
-  if (typeof body?.getReader !== 'function') return response.text()
-  // a polyfilled stream can be read, and not piped through what the platform has
-  const reader = body.getReader()
-  const decoder = new TextDecoder()
-  let text = ''
+export const hasStream = ({ body }: Response): boolean => typeof body?.getReader === 'function'
+
+/** As it comes, however long it takes, while some of it comes. A polyfilled stream can be read, and not piped through what the platform has. */
+async function* partsOf({ body }: Response, heard: () => void): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  const reader = body!.getReader()
   for (;;) {
     const { done, value } = await reader.read()
-    if (done) return text + decoder.decode()
+    if (done) return
     heard()
-    text += decoder.decode(value, { stream: true })
+    yield value
   }
 }
 
-/** However long it takes, while some of it comes. */
+export async function* textOf(response: Response, heard: () => void): AsyncGenerator<string> {
+  const decoder = new TextDecoder()
+  for await (const part of partsOf(response, heard)) yield decoder.decode(part, { stream: true })
+  yield decoder.decode()
+}
+
 export async function readBlob(response: Response, heard: () => void): Promise<Blob> {
-  const { body, headers } = response
-  if (typeof body?.pipeThrough !== 'function') return response.blob()
-  const transform = (part: Uint8Array, to: TransformStreamDefaultController<Uint8Array>) => {
-    heard()
-    to.enqueue(part)
-  }
-  const blob = await new Response(body.pipeThrough(new TransformStream({ transform })), { headers }).blob()
-  // Bun forgets the type of what was piped
-  return blob.type ? blob : blob.slice(0, blob.size, headers.get('content-type') ?? '')
+  if (!hasStream(response)) return response.blob()
+  const parts: Uint8Array<ArrayBuffer>[] = []
+  for await (const part of partsOf(response, heard)) parts.push(part)
+  return new Blob(parts, { type: response.headers.get('content-type') ?? '' })
 }
 
 /** Whether the same request may fare better a moment later, and asking again is safe. */

@@ -67,7 +67,7 @@ export function sleep({ after }: Pick<Platform, 'after'>, ms: number, signal?: A
       signal?.removeEventListener('abort', onAbort)
       resolve()
     })
-    signal?.addEventListener('abort', onAbort, { once: true })
+    signal?.addEventListener('abort', onAbort)
   })
 }
 

@@ -194,7 +194,7 @@ export class Stream<T> implements AsyncIterable<T> {
       // one that never opened may be refused, blocked, or not there: an answer over HTTP tells
       if (hasSpoken || closeRow(ending.code)?.isOurs || signal.aborted) return ending
     }
-    return overEventStream(this.#http, follower, signal)
+    return overEventStream(this.#http, follower, signal, !triedSocket)
   }
 
   /** What an ending means. @returns how long to wait, milliseconds · @throws what the reader is to be told */

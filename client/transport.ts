@@ -1,5 +1,5 @@
 import { GatewayError, strange, unreachable } from './errors.js'
-import type { Http, Query } from './http.js'
+import { type Http, hasStream, type Query, textOf } from './http.js'
 import type { Platform, SocketLike } from './platform.js'
 
 export type Frame = { type: string }
@@ -83,10 +83,12 @@ export async function overSocket(http: Http, follower: Follower, signal: AbortSi
   let socket: SocketLike
   try {
     const headers = await http.credentials.headers()
-    const subprotocols = await protocols(http)
+    const token = await http.credentials.token()
     signal.throwIfAborted()
     const WebSocket = http.platform.WebSocket!
-    socket = new WebSocket(http.socketUrl(`${follower.path}/ws`, follower.query()), subprotocols, { headers })
+    // a browser's socket has no headers: its bearer token is offered as a protocol
+    const protocols = token === undefined ? [] : ['session-gateway', `session-gateway.bearer.${token}`]
+    socket = new WebSocket(http.socketUrl(`${follower.path}/ws`, follower.query()), protocols, { headers })
   } catch (error) {
     return { code: 1006, error: noConnection(http, error) }
   }
@@ -136,14 +138,13 @@ export async function overSocket(http: Http, follower: Follower, signal: AbortSi
   })
 }
 
-/** A browser's socket has no headers: its bearer token is offered as a protocol. */
-async function protocols({ credentials }: Http): Promise<string[]> {
-  const token = await credentials.token()
-  return token === undefined ? [] : ['session-gateway', `session-gateway.bearer.${token}`]
-}
-
-/** Follows over server-sent events until they end. Never rejects. */
-export async function overEventStream(http: Http, follower: Follower, signal: AbortSignal): Promise<Ending> {
+/** Follows over server-sent events until they end; `isOnlyWay`: no socket can do it in their place. Never rejects. */
+export async function overEventStream(
+  http: Http,
+  follower: Follower,
+  signal: AbortSignal,
+  isOnlyWay: boolean,
+): Promise<Ending> {
   const wire: Wire = { name: 'event-stream' }
   const aborter = new AbortController()
   const leave = () => aborter.abort()
@@ -167,6 +168,12 @@ export async function overEventStream(http: Http, follower: Follower, signal: Ab
     if (isEmpty && follower.canEnd) return { isComplete: true }
     const type = response.headers.get('content-type')
     if (isEmpty || (type && !type.startsWith('text/event-stream'))) throw strange('no event stream')
+    // of a fetch as React Native has it; one that a socket may stand in for, the next time, is tried again
+    if (!hasStream(response))
+      throw new GatewayError('This fetch has no streams: give createClient one that has, or a WebSocket.', {
+        status: isOnlyWay ? response.status : 0,
+        code: 'SG_CLIENT_NO_STREAM',
+      })
     for await (const data of messagesOf(response, () => watched.heard())) {
       follower.onFrame(JSON.parse(data), wire)
       if (follower.isFull(data.length)) return { isPaused: true }
@@ -185,16 +192,10 @@ const noConnection = (http: Http, cause?: unknown): GatewayError =>
   unreachable(`The connection to ${http.baseUrl} failed.`, cause)
 
 /** The `data` of each message of an event stream. */
-async function* messagesOf({ body }: Response, heard: () => void): AsyncGenerator<string> {
-  if (!body) return
-  const reader = body.getReader()
-  const decoder = new TextDecoder()
+async function* messagesOf(response: Response, heard: () => void): AsyncGenerator<string> {
   const rest: string[] = []
-  for (let last = ''; ; ) {
-    const { done, value } = await reader.read()
-    if (done) return
-    heard()
-    const text = decoder.decode(value, { stream: true })
+  let last = ''
+  for await (const text of textOf(response, heard)) {
     rest.push(text)
     // only what is new is searched: a message of many parts would be read as often as it has parts
     const isWhole = (last + text).includes('\n\n')
