@@ -1,5 +1,6 @@
 import { GatewayError } from './errors.js'
 import { type Http, MAX_WAIT_MS, mayPass } from './http.js'
+import { stopIfAborted } from './platform.js'
 import type { Ending, Wire } from './transport.js'
 import type { ServerFrame, SessionCommand } from './types.js'
 
@@ -51,7 +52,7 @@ export class Commands {
   /** Resolves once the gateway has carried it out. Rejects with a TypeError what cannot be sent: a cycle, a bigint. */
   run(body: CommandBody, { commandId = this.#http.platform.newId(), signal }: CommandOptions = {}): Promise<void> {
     return new Promise((resolve, reject) => {
-      signal?.throwIfAborted()
+      stopIfAborted(signal)
       // what is no JSON would hold up everything behind it, and break every connection that it is sent over
       JSON.stringify(body)
       const settle = (act: () => void) => () => {

@@ -1,6 +1,6 @@
 import { type Credentials, checkHeaders } from './credentials.js'
 import { GatewayError, refusalOf, strange, UNREACHABLE, unreachable } from './errors.js'
-import { backoffMs, type Platform, sleep, unlessAborted } from './platform.js'
+import { backoffMs, type Platform, sleep, stopIfAborted, unlessAborted } from './platform.js'
 
 /** A value that is left out when it is undefined. */
 export type Query = { readonly [name: string]: string | number | boolean | undefined }
@@ -88,7 +88,7 @@ export class Http {
     for (let tries = 1, renewed = false; ; tries++) {
       const token = await unlessAborted(this.credentials.token(), call.signal)
       const error = await this.#once(method, path, { ...call, content }, read).catch((thrown: unknown) => {
-        call.signal?.throwIfAborted()
+        stopIfAborted(call.signal)
         if (thrown instanceof GatewayError) return thrown
         // cut off, or of a server that is no gateway
         return thrown instanceof SyntaxError
@@ -126,7 +126,7 @@ export class Http {
     const { platform } = this
     const aborter = new AbortController()
     const onAbort = () => aborter.abort(signal?.reason)
-    signal?.throwIfAborted()
+    stopIfAborted(signal)
     signal?.addEventListener('abort', onAbort)
     const begin = () =>
       platform.after(TIMEOUT_MS, () => aborter.abort(unreachable(`${this.baseUrl} did not answer in time.`)))

@@ -55,10 +55,15 @@ export const platform: Platform = {
   },
 }
 
+/** As the signal's own `throwIfAborted`, which that of React Native lacks. */
+export function stopIfAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw signal.reason
+}
+
 /** Waits; ends early, and rejects with the signal's reason, when it is aborted. */
 export function sleep({ after }: Pick<Platform, 'after'>, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    signal?.throwIfAborted()
+    stopIfAborted(signal)
     const onAbort = () => {
       cancel()
       reject(signal?.reason)
@@ -76,7 +81,7 @@ export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | unde
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal?.reason)
     promise.then(resolve, reject).finally(() => signal?.removeEventListener('abort', onAbort))
-    signal?.throwIfAborted()
+    stopIfAborted(signal)
     signal?.addEventListener('abort', onAbort)
   })
 }

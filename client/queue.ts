@@ -1,7 +1,7 @@
 import type { Following } from './attachment.js'
 import { GatewayError, unreachable } from './errors.js'
 import type { Http } from './http.js'
-import { backoffMs, sleep } from './platform.js'
+import { backoffMs, sleep, stopIfAborted } from './platform.js'
 import { type ConnectionState, isFinal, Stream } from './stream.js'
 import type { Wire } from './transport.js'
 import type { JobInfo, QueueFrame, QueueStats } from './types.js'
@@ -50,7 +50,7 @@ export async function waitForJob(http: Http, id: string, { signal, onConnection 
     const job = await readJob(http, id, signal)
     if (TERMINAL.has(job.status)) return job
   }
-  signal?.throwIfAborted()
+  stopIfAborted(signal)
   throw unreachable('The queue can no longer be followed.')
 }
 

@@ -1,6 +1,6 @@
 import { GatewayError, strange, unreachable } from './errors.js'
 import { type Http, hasStream, type Query, textOf } from './http.js'
-import type { Platform, SocketLike } from './platform.js'
+import { type Platform, type SocketLike, stopIfAborted } from './platform.js'
 
 export type Frame = { type: string }
 
@@ -84,7 +84,7 @@ export async function overSocket(http: Http, follower: Follower, signal: AbortSi
   try {
     const headers = await http.credentials.headers()
     const token = await http.credentials.token()
-    signal.throwIfAborted()
+    stopIfAborted(signal)
     const WebSocket = http.platform.WebSocket!
     // a browser's socket has no headers: its bearer token is offered as a protocol
     const protocols = token === undefined ? [] : ['session-gateway', `session-gateway.bearer.${token}`]

@@ -44,3 +44,16 @@ t.test('where a socket can stand in for it the next one does, and until then it 
   t.match(attachment.connection, { state: 'live', transport: 'socket' })
   attachment.close()
 })
+
+t.test('a session is followed also where signals throw nothing by themselves, as those of React Native', async (t) => {
+  t.intercept(AbortSignal.prototype, 'throwIfAborted', { value: undefined })
+  const world = fakePlatform()
+  const attachment = clientOn(world.platform, { baseUrl: BASE }).session('s1').attach()
+  await world.settle()
+  world.socket.say(attached(), eventFrame(said(1)))
+  t.match((await attachment[Symbol.asyncIterator]().next()).value, { seq: 1 })
+  world.socket.drop(1006)
+  await world.settle()
+  t.match(attachment.connection, { state: 'reconnecting' })
+  attachment.close()
+})
