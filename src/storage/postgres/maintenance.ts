@@ -2,6 +2,7 @@ import { shellQuoted } from '../../lib/shell-word.js'
 import { damagedAsked, damageLine, MAX_NAMED } from '../sql/json-columns.js'
 import { StorageError } from '../storage.js'
 import { failureOf, placeOf, urlWithoutPassword } from './failures.js'
+import { lackOfKeys } from './keys.js'
 import { Link } from './link.js'
 import { type Holder, holdersOf } from './membership.js'
 import { StatementError } from './pipeline.js'
@@ -183,6 +184,8 @@ async function look(
         problems.push(
           `${user} may not bring the schema ${schema} from version ${schemaVersion} to ${SCHEMA_VERSION}: start this version once as its owner, or ALTER SCHEMA ${quoted(schema)} OWNER TO ${user}, and its tables`,
         )
+      const lack = schemaVersion && (await lackOfKeys(link.client, schema, schemaVersion))
+      if (lack) problems.push(lack)
       if (schemaVersion) found = await ours(link, schema, schemaVersion)
     } catch (error) {
       problems.push(failureOf(error instanceof StatementError ? error.error : error, placeOf(options.url)).message)

@@ -1,5 +1,6 @@
 import { StorageError } from '../storage.js'
 import type { Client } from './driver.js'
+import { assertKeys } from './keys.js'
 import { inSchema, MIGRATIONS, quoted, SCHEMA_VERSION, type Step } from './schema.js'
 
 /**
@@ -80,6 +81,7 @@ export async function migrate(client: Client, schema: string, steps: readonly St
           usableFrom,
         ])
     }
+    await assertKeys(client, schema, Math.max(from, steps.length))
     await client.query('COMMIT')
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {})
