@@ -198,7 +198,10 @@ if (hasPostgres()) {
     const cwd = t.testdir()
     const storage = { postgres: { url, schema: 'copied' } }
     const backup = await command(t, cwd, storage, ['backup', 'copy.dump'])
-    t.match(backup, { code: 2, said: /pg_dump --format=custom --schema='"copied"' --file='.*copy\.dump'/ })
+    t.match(backup, {
+      code: 2,
+      said: /pg_dump --format=custom --encoding=UTF8 --schema='"copied"' --file='.*copy\.dump'/,
+    })
     t.notOk(existsSync(join(cwd, 'copy.dump')))
     t.match(
       backup.said,

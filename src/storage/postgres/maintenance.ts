@@ -132,9 +132,11 @@ export function backupHelp(options: PostgresStorageOptions, target: string): str
   const url = shellQuoted(urlWithoutPassword(options.listenUrl ?? options.url))
   return [
     `a PostgreSQL database is copied with its own tools, also while the gateway runs (they ask for the password, or take it from PGPASSWORD):`,
-    `    pg_dump --format=custom --schema=${shellQuoted(quoted(schema))} --file=${shellQuoted(target)} ${url}`,
+    `    pg_dump --format=custom --encoding=UTF8 --schema=${shellQuoted(quoted(schema))} --file=${shellQuoted(target)} ${url}`,
     `to restore it, stop the gateway, then:`,
     `    pg_restore --clean --if-exists --single-transaction --dbname=${url} ${shellQuoted(target)}`,
+    `and, so that clients which were told more than the copy has start over:`,
+    `    psql --command=${shellQuoted(`SELECT ${inSchema('@go_on_apart_1()', schema)}`)} ${url}`,
   ]
 }
 

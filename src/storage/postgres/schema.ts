@@ -306,6 +306,24 @@ export const MIGRATIONS: readonly Step[] = [
   END $$;
   `,
   },
+  // a copy that goes on in the place of its original, as `backup` makes one of SQLite; of an origin the last key of that name is its own
+  {
+    usableFrom: 3,
+    sql: `
+  CREATE FUNCTION @go_on_apart_1() RETURNS void LANGUAGE plpgsql AS $$
+  DECLARE
+    former text := (SELECT epoch FROM @feed);
+    latter text := gen_random_uuid();
+  BEGIN
+    UPDATE @sessions SET reserved_seq = reserved_seq + 1000000;
+    UPDATE @origins SET origin = regexp_replace(origin, '^(.*"epoch":")[^"]*', '\\1' || gen_random_uuid());
+    IF former IS NOT NULL THEN
+      UPDATE @feed SET epoch = latter;
+      UPDATE @notifications SET notification = replace(notification, '"id":"' || former || ':', '"id":"' || latter || ':');
+    END IF;
+  END $$;
+  `,
+  },
 ]
 
 /** Tables that grow with use, for reports of their size and for copies. */
