@@ -102,6 +102,13 @@ t.test('check tells as a start does that there is no SQLite, also where no datab
   const check = runDaemon(t, ['check'], { cwd, loaders: ['no-sqlite'] })
   t.match(await check.exited, { code: 2 })
   t.match(check.stderr, /storage\.sqlite: Node \S+ has no SQLite\. Use Node 22\.13 or later, or run `npm i/)
+  const env = { NODE_OPTIONS: '--no-addons' }
+  const refused = runDaemon(t, ['check'], { cwd, env, loaders: ['no-built-in-sqlite'] })
+  t.match(await refused.exited, { code: 2 })
+  t.match(
+    refused.stderr,
+    /has no SQLite\. @photostructure\/sqlite is installed and cannot be loaded: .*addons is disabled\. /,
+  )
 })
 
 t.test('check says ok and what will be served', async (t) => {

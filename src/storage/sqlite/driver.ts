@@ -1,3 +1,5 @@
+import { ended } from '../../lib/sentence.js'
+
 export type SqlValue = string | number | bigint | null | Uint8Array
 
 export interface Statement {
@@ -36,8 +38,12 @@ export async function loadDriver(): Promise<OpenDatabase> {
 async function loadPackage(): Promise<unknown> {
   try {
     return await import('@photostructure/sqlite')
-  } catch (cause) {
-    const remedy = 'Use Node 22.13 or later, or run `npm i @photostructure/sqlite@1`.'
+  } catch (error) {
+    const cause = error as NodeJS.ErrnoException
+    const isMissing = cause.code === 'ERR_MODULE_NOT_FOUND'
+    const remedy = isMissing
+      ? 'Use Node 22.13 or later, or run `npm i @photostructure/sqlite@1`.'
+      : `@photostructure/sqlite is installed and cannot be loaded: ${ended(cause.message)} Node 22.13 and later need none.`
     throw new Error(`Node ${process.versions.node} has no SQLite. ${remedy}`, { cause })
   }
 }
