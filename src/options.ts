@@ -15,7 +15,7 @@ import type { ExecutionDispatch } from './executions/dispatch.js'
 import type { QueueServerOptions } from './jobs/options.js'
 import { kindOf } from './lib/argument.js'
 import { isRecord } from './lib/json-value.js'
-import { consoleNotices, type Logger, silentLogger } from './lib/logger.js'
+import { consoleNotices, type Logger, silentLogger, withoutTrouble } from './lib/logger.js'
 import { type PathRoots, rootsOption } from './lib/paths-within-roots.js'
 import { unknownName } from './lib/unknown-name.js'
 import { hostProblem, originProblem } from './lib/web-names.js'
@@ -207,7 +207,7 @@ export function resolveOptions(options: WorkerServerOptions = {}): ResolvedOptio
   assertNames(options)
   if (!options.authenticate && options.allowUnauthenticated !== true)
     throw optionError('authenticate', 'is required; or set allowUnauthenticated: true, for local development only.')
-  const logger = options.logger ?? silentLogger
+  const logger = options.logger && withoutTrouble(options.logger)
   assertDeferredTools(options.executions?.tools ?? [], 'executions.tools')
   return {
     ...options,
@@ -222,8 +222,8 @@ export function resolveOptions(options: WorkerServerOptions = {}): ResolvedOptio
     docs: options.docs ?? DEFAULTS.docs,
     console: consoleOption(options.console),
     cluster: options.cluster && resolveClusterOptions(options.cluster, defaultsOf(clusterSection), options.storage),
-    logger,
-    notices: options.logger ?? consoleNotices,
+    logger: logger ?? silentLogger,
+    notices: logger ?? consoleNotices,
     parking: {
       store: options.parking?.store,
       parkDelayMs: options.parking?.parkDelayMs ?? delays.parkDelayMs,

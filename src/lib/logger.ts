@@ -1,3 +1,6 @@
+import { caught } from './caught.js'
+import { tried } from './tried.js'
+
 /** The part of a pino logger that the domain uses; Fastify's own fits. */
 export interface Logger {
   info(fields: object, message: string): void
@@ -14,6 +17,23 @@ export const consoleNotices: Logger = {
   info() {},
   warn: (fields, message) => console.warn(line(fields, message)),
   error: (fields, message) => console.error(line(fields, message)),
+}
+
+/** A host's own: what it throws, or rejects with, costs its line alone, and not what was told of. */
+export function withoutTrouble(logger: Logger): Logger {
+  const line = (level: 'info' | 'warn' | 'error' | 'debug' | 'trace') => (fields: object, message: string) =>
+    caught(
+      () => logger[level]?.(fields, message),
+      () => {},
+    )
+  return {
+    info: line('info'),
+    warn: line('warn'),
+    error: line('error'),
+    ...(logger.debug && { debug: line('debug') }),
+    ...(logger.trace && { trace: line('trace') }),
+    ...(logger.isLevelEnabled && { isLevelEnabled: (level) => tried(() => logger.isLevelEnabled!(level)) !== false }),
+  }
 }
 
 function line(fields: object, message: string): string {

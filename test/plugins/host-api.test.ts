@@ -216,6 +216,24 @@ t.test('methods of a runner that are done when they return are taken', async (t)
   t.strictSame(errors, [])
 })
 
+t.test('a logger that throws, or rejects, costs its lines alone', async (t) => {
+  const fails = () => {
+    throw new Error('the log is full')
+  }
+  for (const one of [fails, async () => fails()]) {
+    const logger = { info: one, warn: one, error: one, debug: one, trace: one, isLevelEnabled: fails }
+    const { host } = await build(t, { logger })
+    await host.ready()
+    const { registry, queue } = host.gateway
+    registry.on('session_event', fails)
+    const { id } = await registry.create({ cwd: SOME_CWD, profile: 'demo', prompt: 'go' })
+    const job = await queue!.submit({ session: { cwd: SOME_CWD, profile: 'demo', prompt: 'go' } })
+    await until(async () => (await registry.get(id))?.numTurns === 1)
+    await until(async () => (await queue!.get(job.id))?.status === 'succeeded')
+    t.match(await registry.close(id), { status: 'closed' })
+  }
+})
+
 t.test('a second gateway at the same path is refused when it is registered', async (t) => {
   const { host, given } = await build(t)
   await t.rejects(async () => host.register(gatewayPlugin, given), {
