@@ -15,8 +15,8 @@ function settled(t: Test) {
   return { dir, inPlace }
 }
 
-/** Which files are looked at from now on. */
-function looked(t: Test): string[] {
+/** What is told of whatever is looked at from now on, and which files that are. */
+function looked(t: Test, told = (stats: fs.Stats) => stats): string[] {
   const names: string[] = []
   const { statSync } = fs
   const replace = (by: unknown) => {
@@ -26,7 +26,8 @@ function looked(t: Test): string[] {
   t.teardown(() => replace(statSync))
   replace((path: string, options: fs.StatSyncOptions) => {
     names.push(path)
-    return statSync(path, options)
+    const stats = statSync(path, options) as fs.Stats | undefined
+    return stats && told(stats)
   })
   return names
 }
@@ -41,7 +42,7 @@ t.test('while its directory stays as it is, the log is not looked at: that costs
 
 t.test('a directory that was changed a moment ago may be changed again in the same tick of its clock', (t) => {
   const dir = t.testdir(Object.fromEntries(FILES.map((name) => [name, 'x'])))
-  const inPlace = new InPlace(join(dir, 'gateway.db'))
+  const inPlace = new InPlace(join(dir, 'gateway.db'), () => fs.statSync(dir).ctimeMs)
   t.teardown(() => inPlace.close())
   t.equal(inPlace.problem(), undefined)
   const names = looked(t)
@@ -61,6 +62,14 @@ for (const name of FILES)
     t.match(inPlace.problem(), isLock ? { code: 'STORAGE_FENCED' } : undefined, 'and is back')
     t.end()
   })
+
+t.test('a file system that says when a file was removed as the time of writing alone, as exFAT, hides nothing', (t) => {
+  looked(t, (stats) => Object.assign(stats, { ctimeMs: 0n, ctimeNs: 0n }))
+  const { dir, inPlace } = settled(t)
+  fs.rmSync(join(dir, 'gateway.db-wal'))
+  t.match(inPlace.problem(), { code: 'STORAGE_MOVED' })
+  t.end()
+})
 
 t.test('emptied, it is noticed although its directory is as it was', (t) => {
   const { dir, inPlace } = settled(t)

@@ -83,11 +83,13 @@ export class InPlace {
   /** Which file is not at its path any more. Looks for the lock, too. */
   #moved(): string | undefined {
     const stats = statsOf(dirname(this.#path))
-    const directory = stats && `${stats.dev}:${stats.ino}:${stats.ctimeNs}`
+    // both: on FAT and exFAT what is removed changes the second alone
+    const directory = stats && `${stats.dev}:${stats.ino}:${stats.ctimeNs}:${stats.mtimeNs}`
     if (directory !== undefined && directory === this.#settled) return undefined
     for (const [file, identity] of this.#files) if (identityOf(file) !== identity) return file
     this.#lostLock ||= identityOf(this.#lockPath) !== this.#lock
-    this.#settled = stats && this.#now() - Number(stats.ctimeMs) > SETTLED_MS ? directory : undefined
+    const isSettled = stats && [stats.ctimeMs, stats.mtimeMs].every((at) => this.#now() - Number(at) > SETTLED_MS)
+    this.#settled = isSettled ? directory : undefined
     return undefined
   }
 
