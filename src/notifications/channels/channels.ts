@@ -157,12 +157,12 @@ export class Channels {
   ): WebhookTarget {
     const { attempts, retryDelayMs, guard } = this.#options
     const option = `notifications.channels.${index}`
-    const target = operatorTarget(channel, { option, attempts, retryDelayMs, guard })
+    // its index may change, and then it is still the same one
+    const target = operatorTarget(channel, { option, place: `channel ${name}`, attempts, retryDelayMs, guard })
     const render = { slack: renderSlack, ntfy: renderNtfy, webhook: signedBy(target) }[channel.format]
-    // its place in the list may change, and then it is still the same one
     return {
       ...target,
-      ...{ key: `channel ${name} ${target.key.split(' ').at(-1)}`, channel: name, maxWaiting: MAX_WAITING },
+      ...{ channel: name, maxWaiting: MAX_WAITING },
       mayBeTold: this.#mayBeTold(name),
       write: this.writer(name, render),
     }
