@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify'
 import { GatewayError, toError } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
-import type { Logger } from '../src/lib/logger.js'
+import { type Logger, written } from '../src/lib/logger.js'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -58,7 +58,7 @@ export function tellFailure(
 ): void {
   const { failures } = server
   if (failures && !failures.isNews(fields.err, message)) return
-  if (speaks(log) || !failures) log.error(fields, message)
+  if (speaks(log) || !failures) written(() => log.error(fields, message))
   else if (fields.err.cause !== undefined || !(fields.err instanceof GatewayError))
     failures.logger.error({ reqId, ...fields }, message)
 }

@@ -1,4 +1,5 @@
 import { type FastifyError, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
+import { written } from '../src/lib/logger.js'
 import { nameOf } from '../src/principal.js'
 import { codeOf } from './errors.js'
 import { forwardedTo } from './forwarding.js'
@@ -30,8 +31,9 @@ export class RequestLog extends LogController {
       ms: Math.round(reply.elapsedTime * 10) / 10,
       ...(error && { err: error }),
     }
-    if (error) request.log.error(fields, 'request failed')
     // nodes tell each other something all the time
-    else request.log[refused ? 'warn' : request.routeOptions.config?.forNodes ? 'debug' : 'info'](fields, 'request')
+    const level = refused ? 'warn' : request.routeOptions.config?.forNodes ? 'debug' : 'info'
+    // nobody is there any more who could be told what is thrown
+    written(() => (error ? request.log.error(fields, 'request failed') : request.log[level](fields, 'request')))
   }
 }

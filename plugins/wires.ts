@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { WebSocket } from 'ws'
 import type { Close } from '../schemas/close-codes.js'
 import type { Clock, Timer } from '../src/lib/clock.js'
+import { written } from '../src/lib/logger.js'
 import type { LogSlice } from '../src/sessions/log/event-log.js'
 import { encodeTextFrame } from '../src/sessions/log/log-segments.js'
 import { corsHeaders } from './cors.js'
@@ -157,7 +158,7 @@ class EventStreamWire implements Wire {
     if (isGone(this.#raw)) setImmediate(gone)
     else this.#raw.on('close', gone)
     if (onDrain) this.#raw.on('drain', onDrain)
-    this.#raw.on('error', (error) => request.log.debug({ err: error }, 'event stream error'))
+    this.#raw.on('error', (error) => written(() => request.log.debug({ err: error }, 'event stream error')))
     // who takes nothing would be here for ever; comments keep the connection of who does busy
     this.#raw.setTimeout(STUCK_MS, () => this.terminate())
     this.#raw.writeHead(200, { ...corsHeaders(reply), ...EVENT_STREAM_HEADERS })

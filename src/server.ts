@@ -12,7 +12,7 @@ import { createGateway, MAX_ID_LENGTH, type Surroundings } from './gateway.js'
 import type { JobQueue } from './jobs/queue.js'
 import { systemClock } from './lib/clock.js'
 import { descriptorLimit } from './lib/descriptors.js'
-import type { Logger } from './lib/logger.js'
+import { type Logger, withoutTrouble } from './lib/logger.js'
 import { newId } from './lib/new-id.js'
 import { Passing } from './lib/passing.js'
 import { keepTickShape } from './lib/tick-shape.js'
@@ -105,7 +105,10 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
 /** What listens: it carries the gateway alone, and answers in its way what does not reach that. */
 function appFor(gateway: Gateway, options: WorkerServerOptions): FastifyInstance {
   const app = fastify({
-    ...(isFullLogger(options.logger) && { loggerInstance: options.logger, logController: new RequestLog() }),
+    ...(isFullLogger(options.logger) && {
+      loggerInstance: ofServer(options.logger),
+      logController: new RequestLog(),
+    }),
     // refusals name it: one that counted would tell everybody how much is asked here, and come again after a restart
     genReqId: () => newId(),
     bodyLimit: gateway.options.maxBodyBytes,
@@ -145,3 +148,13 @@ function leadToConsole(app: FastifyInstance, basePath: string): void {
 /** Requests are logged by a logger that has all that Fastify asks of one; a smaller one still hears of what matters. */
 const isFullLogger = (logger: Logger | undefined): logger is Logger & FastifyBaseLogger =>
   typeof (logger as Partial<FastifyBaseLogger> | undefined)?.child === 'function'
+
+/** What Fastify makes of it for itself writes without trouble; what it makes of that for each request has its lines from the gateway. */
+const ofServer = (logger: FastifyBaseLogger): FastifyBaseLogger =>
+  Object.assign(Object.create(logger) as FastifyBaseLogger, {
+    child(...given: Parameters<FastifyBaseLogger['child']>) {
+      const own = logger.child(...given)
+      const child: FastifyBaseLogger['child'] = (...ofRequest) => own.child(...ofRequest)
+      return Object.assign(Object.create(own) as FastifyBaseLogger, withoutTrouble(own), { child })
+    },
+  })

@@ -19,13 +19,15 @@ export const consoleNotices: Logger = {
   error: (fields, message) => console.error(line(fields, message)),
 }
 
-/** A host's own: what it throws, or rejects with, costs its line alone, and not what was told of. */
+/** Writes a line of a host's own logger: what that throws, or rejects with, costs the line alone, and not what was told of. */
+export const written = (line: () => unknown): void => caught(line, () => {})
+
+/** A host's own logger, each line of it `written`. */
 export function withoutTrouble(logger: Logger): Logger {
-  const line = (level: 'info' | 'warn' | 'error' | 'debug' | 'trace') => (fields: object, message: string) =>
-    caught(
-      () => logger[level]?.(fields, message),
-      () => {},
-    )
+  const line =
+    (level: 'info' | 'warn' | 'error' | 'debug' | 'trace') =>
+    (...said: [fields: object, message: string]) =>
+      written(() => logger[level]?.(...said))
   return {
     info: line('info'),
     warn: line('warn'),

@@ -409,6 +409,33 @@ t.test("a client's bad frames are nothing that an operator is called for", async
   t.ok(lines.some(({ level, fields }) => level === 'debug' && 'reason' in fields))
 })
 
+t.test('a logger that throws costs a server of its own the lines of its requests, too, and nothing else', async (t) => {
+  const fails = (level: string) => () => {
+    throw new Error(`the log of ${level} is full`)
+  }
+  const lines = { info: fails('info'), warn: fails('warn'), error: fails('error'), debug: fails('debug') }
+  const full = {
+    ...lines,
+    trace: fails('trace'),
+    fatal: fails('fatal'),
+    level: 'trace',
+    silent() {},
+    child: () => full,
+  }
+  const authenticate = ({ headers }: { headers: object }) => {
+    if ('x-throw' in headers) throw new Error('no answer')
+    return {}
+  }
+  const { call } = await buildServer(t, { logger: full, allowUnauthenticated: false, authenticate })
+  t.match(await call('POST', '/sessions', { cwd: SOME_CWD }), { status: 201 })
+  t.match(await call('GET', '/none'), { status: 404 })
+  t.match(await call('GET', '/sessions', undefined, { 'x-throw': '1' }), {
+    status: 500,
+    json: { code: 'SG_ERR_AUTHENTICATE_FAILED' },
+  })
+  t.match(await call('GET', '/sessions'), { status: 200 })
+})
+
 t.test('a block of a message is what its type says, to the compiler too', async (t) => {
   const words = (block: MessageBlock): string => {
     switch (block.type) {
