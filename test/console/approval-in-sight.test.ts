@@ -1,5 +1,5 @@
 import t from 'tap'
-import { buildServer, SOME_CWD } from '../fixtures/build.js'
+import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { axe, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
 const skip = withBrowser(t)
@@ -30,6 +30,8 @@ for (const { size, text } of [
       })
       const setting = await context.newCDPSession(page)
       await setting.send('Page.setFontSizes', { fontSizes: { standard: (16 * text) / 100 } })
+      const isSet = `getComputedStyle(document.documentElement).fontSize === '${(16 * text) / 100}px'`
+      await until(() => page.evaluate<boolean>(isSet), 'the text of that size')
       const panel = page.getByRole('region', { name: 'What is waited for' })
       const allow = panel.getByRole('button', { name: 'Allow', exact: true })
       await allow.waitFor()

@@ -52,7 +52,7 @@ const scrollTo = (page: Page, top: number) =>
     const scroller = document.querySelector('.scroller')
     scroller.scrollTop = ${top} < 0 ? scroller.scrollHeight - scroller.clientHeight + ${top} : ${top}
     const lines = [...document.querySelectorAll('.line')]
-    const line = lines.find((line) => line.getBoundingClientRect().top > scroller.getBoundingClientRect().top);
+    const line = lines.find((line) => line.getBoundingClientRect().bottom > scroller.getBoundingClientRect().top);
     ({
       seq: line.dataset.seq,
       first: Number(lines[0].dataset.seq),
@@ -80,6 +80,13 @@ t.test('what is read stays while lines come above it, and go', { skip }, async (
     t.ok(back.moved < 8, `it has moved by ${back.moved}`)
     first = back.first
   }
+  const read = await scrollTo(page, -1_500)
+  await allAnswered(page)
+  const { width, height } = page.viewportSize()!
+  await page.setViewportSize({ width: width - 300, height })
+  await allAnswered(page)
+  const narrow = await places(page, read.seq)
+  t.ok(Math.abs(narrow.top - read.top) < 8, `it was at ${read.top}, and is at ${narrow.top} where lines are shorter`)
   const { seq, ...before } = await scrollTo(page, -300)
   for (let at = 400; at < 1_020; at++) say(`Message ${at}.`)
   await until(async () => (await places(page, seq)).first > before.first + 30, 'what was said before is let go of')
