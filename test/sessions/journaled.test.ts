@@ -5,6 +5,7 @@ import { SOME_CWD, until } from '../fixtures/build.js'
 import { FakeSink } from '../fixtures/fake-sink.js'
 import { buildJournaled, echo, eventsOf } from '../fixtures/journaled.js'
 import { ok } from '../fixtures/parked.js'
+import type { Script } from '../fixtures/scripted-engine.js'
 import { turns } from '../fixtures/turns.js'
 
 t.test('a session answers a new process as it answered the one before', async (t) => {
@@ -361,6 +362,22 @@ t.test('a shutdown ends the turn, says so, keeps the session and starts nothing'
     { type: 'status_changed', status: 'idle' },
   ])
   t.equal(nextEngine.runners.length, 0)
+})
+
+t.test('an engine that whoever ends the gateway has ended, too, does not fail its session', async (t) => {
+  const script: Script = { interrupt: ({ host }) => host.emit({ type: 'session_error', message: 'Ended by SIGINT.' }) }
+  const { registry, engine, gateway, again } = await buildJournaled(t, { script })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
+  await until(() => engine.last.sent.length === 1)
+  await gateway.close()
+  const { registry: next } = await again({ script: echo() })
+  t.match((await eventsOf({ registry: next }, id)).slice(-2), [
+    { type: 'turn_completed', subtype: 'interrupted', errors: ['The gateway was shut down.'] },
+    { type: 'status_changed', status: 'idle' },
+  ])
+  t.equal((await next.get(id))?.statusDetail, undefined)
+  await next.send(id, { type: 'user_message', text: 'second' })
+  await until(async () => (await next.get(id))?.numTurns === 1)
 })
 
 t.test('a session whose engine never started is shown as starting by the next process too', async (t) => {

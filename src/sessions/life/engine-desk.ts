@@ -179,6 +179,7 @@ export class EngineDesk implements RunnerOwner {
       world.logger.warn({ sessionId, type: engineSays?.type }, 'the engine emitted an event that is not its to tell')
       return
     }
+    if (said.type === 'session_error' && this.#turns.endWithoutEngine()) return
     const event = said.type === 'turn_completed' ? facts.withTotals(said) : said
     const row = ENGINE_EVENT_TYPES.get(event.type)!
     // what it does in the background may take turns of its own

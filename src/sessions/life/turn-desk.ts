@@ -217,6 +217,16 @@ export class TurnDesk {
   }
 
   /**
+   * The engine is gone before it has ended its turn. Who ends this process may have ended it, too, as a service manager does: such a turn
+   * is cut off as any other, and its session goes on with the next process.
+   * @returns whether the turn was being ended for the end of the process
+   */
+  endWithoutEngine(): boolean {
+    if (this.#shutsDown) this.onOver?.()
+    return this.#shutsDown
+  }
+
+  /**
    * A message that the engine was not given yet waits for the one of the next process, as those behind it do. The run of a job is done
    * again as a whole.
    */
