@@ -200,6 +200,11 @@ t.test('whose lock it is', async (t) => {
       JSON.stringify({ ...mine, pid: 4_194_304, host: 'elsewhere' }),
       /process 4194304 on host elsewhere/,
     ],
+    [
+      'that of a thread of ours',
+      JSON.stringify({ ...mine, pid: process.pid }),
+      /by this process, \d+: by another thread/,
+    ],
     ['a running process’, born nobody knows when', JSON.stringify(mine), new RegExp(`process ${process.ppid} `)],
     ['no lock', 'what?', /is no lock file/],
     ['an empty one', '', /is no lock file/],

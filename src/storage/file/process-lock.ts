@@ -108,6 +108,10 @@ async function assertAbandoned(path: string): Promise<void> {
       `${path} is no lock file. Remove it once you are sure that no other process uses these files.`,
     )
   if (holder.host === hostname() && !(await isRunning(holder))) return
+  if (holder.pid === process.pid && holder.host === hostname())
+    throw new LockHeldError(
+      `In use by this process, ${process.pid}: by another thread, or another copy of the package. Close that gateway first; one whose thread ended without \`close()\` has it until the process ends, or ${path} is removed.`,
+    )
   const since = new Date(holder.startedAt).toISOString()
   throw new LockHeldError(
     `In use by process ${holder.pid} on host ${holder.host}, started at ${since}. Stop it first; if it is gone for good, remove ${path}.`,
