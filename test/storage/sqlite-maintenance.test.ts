@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -166,6 +166,14 @@ t.test(
     })
   },
 )
+
+t.test('a path that is too long is called that', async (t) => {
+  const dir = join(t.testdir(), ...Array<string>(3).fill('x'.repeat(200)))
+  mkdirSync(dir, { recursive: true })
+  await t.rejects(sqliteAt(t, join(dir, 'gateway.db')).open(), {
+    message: /SQLite takes no path of more than 504 bytes/,
+  })
+})
 
 const BIG = 'x'.repeat(50_000)
 const events = (from: number, count: number) => Array.from({ length: count }, (_, at) => eventOf(from + at, BIG))

@@ -20,6 +20,9 @@ export const RESTORE = 'Restore a backup; remove the -wal and -shm files beside 
 const REPAIR =
   'Look at it with `session-gateway doctor`; `doctor --salvage FILE` writes what can be read into a new one. To restore a backup, remove the -wal and -shm files beside it too. It was left as it is.'
 
+/** In bytes: it has room for 512, and puts `-journal` behind it. */
+const LONGEST_PATH = 504
+
 interface Meaning {
   code: string
   /** What SQLite itself says. */
@@ -62,7 +65,10 @@ const MEANINGS: Record<number, Meaning> = {
   14: {
     code: 'SQLITE_CANTOPEN',
     words: 'unable to open database file',
-    message: (path) => `${path} cannot be opened; this account has to own it, or to be let read it and write beside it`,
+    message: (path) =>
+      Buffer.byteLength(path) > LONGEST_PATH
+        ? `${path} cannot be opened: SQLite takes no path of more than ${LONGEST_PATH} bytes`
+        : `${path} cannot be opened; this account has to own it, or to be let read it and write beside it`,
   },
   26: {
     code: 'SQLITE_NOTADB',
