@@ -160,6 +160,7 @@ export class AgentProcess {
       void this.stop()
     }, LAST_WORDS_MS)
     const { code, signal, error } = await this.exited
+    const hint = signal === 'SIGKILL' && !this.#stopping ? ', as the system does when it runs out of memory' : ''
     clearTimeout(timer)
     if (error) return `The agent could not be started: ${ended(error.message)}`
     await within(TRAILING_MS, this.#saidAll)
@@ -167,7 +168,7 @@ export class AgentProcess {
       const seconds = LAST_WORDS_MS / 1_000
       return `The agent closed its standard ${closed}, did not end within ${seconds} s, and was ended.${this.saying}`
     }
-    const how = signal ? `was ended by ${signal}` : `exited with code ${code}`
+    const how = signal ? `was ended by ${signal}${hint}` : `exited with code ${code}`
     return `The agent ${how}.${this.saying}`
   }
 
