@@ -184,7 +184,10 @@ if (hasPostgres()) {
     await t.rejects(createPostgresStorage({ url, schema: 'killed' }).open(), { code: 'STORAGE_NEWER' })
 
     const check = await command(t, cwd, { postgres: { url: server.url({ password: 'wrong-secret' }) } }, ['check'])
-    t.match(check, { code: 2, said: /does not let this user in. Look at user and password/ })
+    t.match(check, {
+      code: 2,
+      said: /does not let this user in. Look at user and password of the url, which a gateway reads when it starts,/,
+    })
     t.notMatch(check.said, /-secret/)
     // a failover may be under way: whoever starts it is to try again
     const apart = await command(t, cwd, { postgres: { url, listenUrl: latin.url } }, [])

@@ -61,7 +61,7 @@ const MEANINGS: readonly (readonly [RegExp, code: string, meaning: (place: strin
     /^28\w{3}$/,
     'POSTGRES_DENIED',
     (place) =>
-      `${place} does not let this user in. Look at user and password of the url, and at pg_hba.conf of the server.`,
+      `${place} does not let this user in. Look at user and password of the url, which a gateway reads when it starts, and at pg_hba.conf of the server.`,
   ],
   [
     /^3D000$/,
