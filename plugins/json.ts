@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import type { Readable } from 'node:stream'
 import selectSerializer from '@fastify/fast-json-stringify-compiler'
 import { KindGuard, type TObject, type TSchema } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
@@ -10,12 +11,16 @@ import { announcesBody } from './http-versions.js'
 
 const NOT_UTF8 = 'The body is not UTF-8. Send the JSON as UTF-8.'
 const NOT_ENCODED = 'Send the body as it is, without a Content-Encoding.'
+const READ_BEFORE =
+  'The body was read before the request was handed to the gateway: let nothing in front of it parse bodies, as express.json() does.'
 
 /** JSON is the one content type of request bodies: bounded in size and depth, and a DELETE may announce one and send none. */
 export function parseJsonBodies(scope: FastifyInstance, maxBodyBytes: number): void {
   scope.removeAllContentTypeParsers()
-  scope.addHook('preParsing', (request, _reply, _payload, done) => {
+  scope.addHook('preParsing', (request, _reply, payload, done) => {
     const { 'content-encoding': encoding } = request.headers
+    // its end, which has been, would be waited for without one
+    if ((payload as Readable).readableEnded && announcesBody(request.raw)) return done(new Error(READ_BEFORE))
     const isEncoded = encoding !== undefined && !/^(?:identity)?$/i.test(encoding.trim()) && announcesBody(request.raw)
     done(isEncoded ? new GatewayError('SG_ERR_UNSUPPORTED_MEDIA_TYPE', { detail: NOT_ENCODED }) : null)
   })

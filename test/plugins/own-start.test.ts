@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { inspect } from 'node:util'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
 import { deferred } from '../../src/lib/deferred.js'
@@ -17,7 +18,11 @@ function buildWorker(t: Test, list: () => Promise<[]> = async () => []) {
     profiles: [{ name: 'p', engine: 'provider', provider: { id: 'acme', model: 'm' } }],
     createEngineRunner: engine.create,
     profileStore: { ...createMemoryProfileStore(), list },
-    logger: { info() {}, warn: (_fields, message) => void said.push(message), error() {} },
+    logger: {
+      info() {},
+      warn: (_fields, message) => void said.push(message),
+      error: (fields) => void said.push(inspect(fields)),
+    },
   })
   t.teardown(() => worker.close())
   return { worker, said }
@@ -88,6 +93,21 @@ t.test('a server of the host’s own may hand over what comes, also before the s
   read.resolve([])
   t.equal((await answered).status, 200)
   t.equal((await refused)[1].statusCode, 404)
+})
+
+t.test('a request whose body the host’s own server has read is refused, and the host told why', async (t) => {
+  const { worker, said } = buildWorker(t)
+  const host = createServer((request, response) =>
+    request.resume().once('end', () => worker.server.emit('request', request, response)),
+  )
+  t.teardown(() => host.close())
+  await once(host.listen(0, '127.0.0.1'), 'listening')
+  const url = `http://127.0.0.1:${(host.address() as AddressInfo).port}/v1/sessions`
+  t.equal((await fetch(url)).status, 200)
+  const headers = { 'content-type': 'application/json', connection: 'close' }
+  const made = await fetch(url, { method: 'POST', headers, body: JSON.stringify({ cwd: process.cwd() }) })
+  t.equal(made.status, 500)
+  t.match(said, [/The body was read before/])
 })
 
 t.test('whoever closes one that starts is told of no failure', async (t) => {
