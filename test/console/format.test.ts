@@ -1,6 +1,6 @@
 import t from 'tap'
 import { bytes, count, duration, money, relative } from '../../console/src/model/format.js'
-import { cut, visible, visibleLine } from '../../console/src/model/visible.js'
+import { cut, visible, visibleLine, visibleOutput } from '../../console/src/model/visible.js'
 import { texts } from '../../console/src/texts.js'
 
 t.test('times are seen from now', async (t) => {
@@ -41,16 +41,24 @@ t.test('spans, sizes, counts and money are short and never say another unit than
   t.strictSame([0, 0.00001, 0.0042, 0.0999, 1.234].map(money), ['$0', '<$0.0001', '$0.0042', '$0.10', '$1.23'])
 })
 
-t.test('what is not seen is spelled out, and terminals are told nothing', async (t) => {
-  t.equal(visible('a\u202eb\u2066c\u200b\ufeff'), 'a[U+202E]b[U+2066]c[U+200B][U+FEFF]')
-  t.equal(
-    visible('\u001b[31mred\u001b[0m\u001b]0;title\u0007!\u001b]8;;https://x\u001b\\link\u001b]8;;\u001b\\'),
-    'red!link',
-  )
-  t.equal(visible('one\rtwo\r\nthree\u0008'), 'one\ntwo\nthree[U+0008]')
-  t.equal(visible('tag\u{e0041}'), 'tag[U+E0041]')
-  t.equal(visible('مرحبا 👩‍👩‍👧 हिन्दी'), 'مرحبا 👩‍👩‍👧 हिन्दी', 'what people write stays')
-  t.equal(visibleLine('a\n\nb   c'), 'a b c')
-  t.equal(visibleLine('x'.repeat(10_000_000)).length, 200)
-  t.equal(cut('a😀b', 2), 'a', 'no half of a pair')
-})
+t.test(
+  'what is not seen is spelled out, and an escape sequence hides nothing but what a tool has put out',
+  async (t) => {
+    t.equal(visible('a\u202eb\u2066c\u200b\ufeff'), 'a[U+202E]b[U+2066]c[U+200B][U+FEFF]')
+    // a shell runs what stands in it
+    t.equal(
+      visible('ls\u001b]; rm -r x; #\u0007 \u009d;id\u009c'),
+      'ls[U+001B]]; rm -r x; #[U+0007] [U+009D];id[U+009C]',
+    )
+    t.equal(
+      visibleOutput('\u001b[31mred\u001b[0m\u001b]0;title\u0007!\u001b]8;;https://x\u001b\\link\u001b]8;;\u001b\\'),
+      'red!link',
+    )
+    t.equal(visible('one\rtwo\r\nthree\u0008'), 'one\ntwo\nthree[U+0008]')
+    t.equal(visible('tag\u{e0041}'), 'tag[U+E0041]')
+    t.equal(visible('مرحبا 👩‍👩‍👧 हिन्दी'), 'مرحبا 👩‍👩‍👧 हिन्दी', 'what people write stays')
+    t.equal(visibleLine('a\n\nb   c'), 'a b c')
+    t.equal(visibleLine('x'.repeat(10_000_000)).length, 200)
+    t.equal(cut('a😀b', 2), 'a', 'no half of a pair')
+  },
+)

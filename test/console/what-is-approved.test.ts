@@ -64,3 +64,13 @@ t.test('what is no text in an input, and is written as JSON, reads from left to 
   await value.waitFor()
   t.equal(await value.getAttribute('dir'), 'ltr')
 })
+
+t.test('what a shell would run of an escape sequence is seen', { skip }, async (t) => {
+  const command = 'ls \u001b]; rm -r dist; #\u0007'
+  const page = await asked(t, [command], { longer: `${'x'.repeat(100)}${command}` })
+  await page.locator('.ask-head').click()
+  await page.locator('.ask-body').waitFor()
+  t.match(await page.locator('.ask-choose').getAttribute('aria-label'), 'rm -r dist')
+  for (const place of ['.ask-summary', '.members dd bdi', '.members dd pre'])
+    t.match(await page.locator(place).innerText(), 'ls [U+001B]]; rm -r dist; #[U+0007]', place)
+})

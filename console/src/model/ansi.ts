@@ -1,4 +1,4 @@
-import { visible } from './visible.js'
+import { visibleOutput } from './visible.js'
 
 /** A run of text in one style. `style`: names of classes, such as `b fg1`. */
 export interface Run {
@@ -21,7 +21,7 @@ export function runsOf(text: string): Run[] {
       .filter(Boolean)
       .join(' ')
   const push = (part: string): void => {
-    const shown = visible(part)
+    const shown = visibleOutput(part)
     if (!shown) return
     const last = runs.at(-1)
     const now = runs.length >= MAX_RUNS ? (last?.style ?? '') : style()

@@ -1,7 +1,7 @@
 import type { SessionInfo, ToolPart, TranscriptItem } from '../../../client/index.js'
 import { jsonText } from './json-text.js'
 import { outputsOf, ranWith, summaryOf } from './tool-summary.js'
-import { visible, visibleLine } from './visible.js'
+import { visible, visibleLine, visibleOutput } from './visible.js'
 
 const MAX_BLOCK = 100_000
 
@@ -20,7 +20,7 @@ function toolMarkdown(tool: ToolPart): string {
   lines.push(fenced(jsonText(ran, MAX_BLOCK).text, 'json'))
   if (ran !== tool.input) lines.push('Asked for:', fenced(jsonText(tool.input, MAX_BLOCK).text, 'json'))
   for (const output of outputsOf(tool.result))
-    if (output.type === 'text') lines.push(fenced(visible(output.text.slice(0, MAX_BLOCK))))
+    if (output.type === 'text') lines.push(fenced(visibleOutput(output.text.slice(0, MAX_BLOCK))))
     else if (output.type === 'json') lines.push(fenced(jsonText(output.value, MAX_BLOCK).text, 'json'))
     else lines.push(`(image, ${output.mime})`)
   return lines.join('\n\n')

@@ -15,11 +15,11 @@ const named = (mark: string): string => `[U+${mark.codePointAt(0)!.toString(16).
 /** Lines end in one way; a carriage return within a line, by which terminals write over it, begins a new one. */
 const withLines = (text: string): string => text.replace(/\r\n?/g, '\n')
 
-/** Without escape sequences. */
-export const withoutEscapes = (text: string): string => text.replace(ESCAPES, '')
+/** What is not seen is spelled out: `[U+202E]`. */
+export const visible = (text: string): string => withLines(text).replace(UNSEEN, named)
 
-/** What is not seen is spelled out: `[U+202E]`. Escape sequences are dropped. */
-export const visible = (text: string): string => withLines(withoutEscapes(text)).replace(UNSEEN, named)
+/** The same of what a tool has put out, without escape sequences. Of what is to run they would hide what a shell runs of them. */
+export const visibleOutput = (text: string): string => visible(text.replace(ESCAPES, ''))
 
 /** The same on one line, cut to `length` characters: for titles and names. */
 export function visibleLine(text: string, length = 200): string {

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { client, sentenceOf } from '../../api.js'
 import { type Hit, hitsIn } from '../../model/search.js'
-import { visible } from '../../model/visible.js'
+import { visibleOutput } from '../../model/visible.js'
 import { isOfComposing } from '../../parts/composing.js'
 import { Icon } from '../../parts/icon.js'
 import { lead } from '../../parts/second-press.js'
@@ -99,9 +99,9 @@ export function Find({ state, onGo, onClose }: FindProps) {
                   #{hit.seq} <Time at={hit.ts} />
                 </span>
                 <bdi>
-                  {visible(hit.before)}
-                  <mark>{visible(hit.match)}</mark>
-                  {visible(hit.after)}
+                  {visibleOutput(hit.before)}
+                  <mark>{visibleOutput(hit.match)}</mark>
+                  {visibleOutput(hit.after)}
                 </bdi>
               </button>
             </li>

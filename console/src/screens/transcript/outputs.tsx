@@ -37,7 +37,7 @@ export function Json({ value }: { value: unknown }) {
 }
 
 /** What a terminal would show, without what it would do. */
-export function Terminal({ text }: { text: string }) {
+function Terminal({ text }: { text: string }) {
   const shown = useSignal(FIRST)
   const rest = text.length - shown.value
   return (

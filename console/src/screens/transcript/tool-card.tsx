@@ -7,11 +7,11 @@ import { ranWith, summaryOf } from '../../model/tool-summary.js'
 import type { Helper } from '../../model/transcript-rows.js'
 import { Diff } from '../../parts/diff.js'
 import { Icon } from '../../parts/icon.js'
-import { Line } from '../../parts/untrusted.js'
+import { Line, Text } from '../../parts/untrusted.js'
 import { now } from '../../state/clock.js'
 import { texts } from '../../texts.js'
 import { Row, Streaming } from './items.js'
-import { Json, Outputs, Terminal } from './outputs.js'
+import { Json, Outputs } from './outputs.js'
 import type { TranscriptState } from './state.js'
 
 const says = texts.transcript
@@ -35,7 +35,7 @@ const Taken = ({ tool, ts }: { tool: ToolPart; ts: number }) => {
 
 const Input = ({ input }: { input: unknown }) => {
   const command = (input as { command?: unknown } | undefined)?.command
-  return typeof command === 'string' ? <Terminal text={command} /> : <Json value={input} />
+  return typeof command === 'string' ? <Text text={command} class="code" dir="ltr" /> : <Json value={input} />
 }
 
 /** A call of a tool: what it is about, how it stands, and on demand what went in and came out. Edits are shown at once. */
