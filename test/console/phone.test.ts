@@ -51,3 +51,12 @@ t.test('the list says on any screen who works in a session, and what it costs', 
     await shot(page, `row-${width}`)
   }
 })
+
+t.test('a thumb meets what chooses an approval', { skip }, async (t) => {
+  const { url, call, engine } = await buildServer(t, { console: true, script: {} })
+  await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', title: 'Tides', approvalTimeoutMs: 0 })
+  void engine.last.host.requestPermission({ toolName: 'Bash', toolUseId: 't', input: { command: 'npm test' } })
+  const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'inbox', width: 320, height: 640 })
+  const { width, height } = (await page.getByLabel('Choose Bash').boundingBox())!
+  t.ok(width >= 24 && height >= 24, `it has ${width} by ${height} pixels`)
+})
