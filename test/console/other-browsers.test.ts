@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { SLICE } from '../../console/src/model/drawn-rows.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import { allAnswered, goTo, openConsole, withBrowser } from '../fixtures/console-browser.js'
+import { allAnswered, goTo, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
 const skip = withBrowser(t)
 
@@ -187,3 +187,22 @@ t.test(
     t.strictSame(new Set((await sizes()) as string[]), new Set(['16px']), 'the list, and the form of a new one')
   },
 )
+
+t.test('where the system has colours of its own, what is chosen and how things stand is seen', { skip }, async (t) => {
+  const { page } = await world(t)
+  await page.emulateMedia({ forcedColors: 'active' })
+  const colours = (place: string) =>
+    page.evaluate<string[]>(
+      `[...document.querySelectorAll('${place}')].map((it) => getComputedStyle(it).backgroundColor)`,
+    )
+  await isLive(page)
+  t.notSame(await colours('.link-live .mark'), await colours('body'), 'the connection is there')
+  await goTo(page, '#/inbox')
+  await page.getByRole('heading', { name: 'Inbox' }).waitFor()
+  const widths = (place: string) =>
+    page.evaluate<string[]>(
+      `[...document.querySelectorAll('${place}')].map((it) => getComputedStyle(it).borderTopWidth)`,
+    )
+  t.strictSame(await widths('.segments span'), ['1px', '0px', '0px'])
+  t.strictSame(await widths('nav li > a[aria-current]'), ['1px'])
+})
