@@ -53,3 +53,20 @@ t.test('a key that is pressed twice answers no request that it has led to', { sk
   await row(page, 'npm publish').getByText('Allowed by you').waitFor()
   t.strictSame(Object.keys(answers), ['npm test', 'npm start', 'npm publish'])
 })
+
+t.test('a file that is dropped takes nobody away from the page', { skip }, async (t) => {
+  const { consoleUrl } = await world(t)
+  const { page } = await openConsole(t, consoleUrl, { at: 'inbox' })
+  await page.getByRole('heading', { name: 'Inbox' }).waitFor()
+  // whoever takes it says so: the browser opens what nobody takes
+  const isTaken = (kind: string) =>
+    page.evaluate<boolean[]>(`['dragover', 'drop'].map((type) => {
+      const dataTransfer = new DataTransfer()
+      dataTransfer.items.add(${kind})
+      return !document.querySelector('h1').dispatchEvent(
+        new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer }),
+      )
+    })`)
+  t.strictSame(await isTaken('new File(["x"], "x.html", { type: "text/html" })'), [true, true])
+  t.strictSame(await isTaken('"words", "text/plain"'), [false, false], 'words can be dropped into a field')
+})
