@@ -42,6 +42,8 @@ for (const { size, text } of [
         const seen = `${await button.textContent()}: ${y} to ${y + height} of ${edge.y} to ${bottom}`
         t.ok(y >= edge.y && Math.min(y + height, bottom) - y >= FINGER, seen)
       }
+      const row = (await panel.locator('.form-row').boundingBox())!
+      t.ok(row.y + row.height >= edge.y + edge.height - 1, 'nothing is read below them')
       // what is behind them is read above them
       await panel.evaluate((element) => element.scrollTo(0, 1e6))
       const [last, first] = [await panel.locator('.members dd').last().boundingBox(), await allow.boundingBox()]
