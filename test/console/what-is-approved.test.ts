@@ -74,3 +74,15 @@ t.test('what a shell would run of an escape sequence is seen', { skip }, async (
   for (const place of ['.ask-summary', '.members dd bdi', '.members dd pre'])
     t.match(await page.locator(place).innerText(), 'ls [U+001B]]; rm -r dist; #[U+0007]', place)
 })
+
+t.test('the card of a call has all that the call was given', { skip }, async (t) => {
+  const { url, call, engine } = await buildServer(t, { console: true, script: {} })
+  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted' })
+  const input = { command: 'npm test', dangerouslyDisableSandbox: true }
+  const message = { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'Bash', input }] }
+  engine.last.host.emit({ type: 'assistant_message', message, uuid: 'm', parentToolUseId: null } as never)
+  const { page } = await openConsole(t, `${url}/v1/console/`, { at: `sessions/${json.id}` })
+  await page.getByRole('button', { name: 'Bash' }).click()
+  const given = await page.locator('.card-body').innerText()
+  for (const part of ['npm test', '"dangerouslyDisableSandbox": true']) t.match(given, part)
+})

@@ -34,8 +34,14 @@ const Taken = ({ tool, ts }: { tool: ToolPart; ts: number }) => {
 }
 
 const Input = ({ input }: { input: unknown }) => {
-  const command = (input as { command?: unknown } | undefined)?.command
-  return typeof command === 'string' ? <Text text={command} class="code" dir="ltr" /> : <Json value={input} />
+  const { command, ...others } = (input ?? {}) as Record<string, unknown>
+  if (typeof command !== 'string') return <Json value={input} />
+  return (
+    <>
+      <Text text={command} class="code" dir="ltr" />
+      {Object.keys(others).length > 0 && <Json value={others} />}
+    </>
+  )
 }
 
 /** A call of a tool: what it is about, how it stands, and on demand what went in and came out. Edits are shown at once. */
