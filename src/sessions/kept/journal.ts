@@ -195,7 +195,7 @@ export interface RemovalDecision {
 /** A session as a list shows it. */
 export interface JournaledSession {
   id: string
-  /** From `list` of a journal that numbers sessions with their first writes: rises, and is never given again. */
+  /** From a journal that numbers sessions with their first writes: rises, and is never given again. */
   position?: number
   profile: string
   generation: string

@@ -11,7 +11,7 @@ export const listedSessions =
     const sessions = await listed(
       async (last?: ListedRow) => (last ? [] : rows),
       (row) => ({
-        ...{ ...sessionOf(row, []), position: row.key, place: row.place },
+        ...{ ...sessionOf(row, []), place: row.place },
         ...(row.owner !== null && { owner: row.owner }),
       }),
       onUnreadable,

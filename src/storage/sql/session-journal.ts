@@ -48,7 +48,7 @@ export const sessionJournal = (call: CallDatabase, now: () => number, isListed =
     const { rows, isLast } = await call('journal.atRest', query)
     const found = await listed(
       async (last?: SessionRow) => (last ? [] : rows),
-      (row) => ({ ...sessionOf(row, []), position: row.key }),
+      (row) => sessionOf(row, []),
       onUnreadable,
     )
     return { sessions: found, next: isLast ? undefined : rows.at(-1)!.place }
@@ -104,7 +104,7 @@ const sessions = (call: CallDatabase, page: 'journal.page' | 'journal.awake', on
       const news = await call('journal.news', rows[0]!.key, rows.at(-1)!.key)
       return rows.map((row) => ({ ...row, news: news.filter(({ session }) => session === row.key) }))
     },
-    (row) => ({ ...sessionOf(row, row.news), position: row.key }),
+    (row) => sessionOf(row, row.news),
     onUnreadable,
   )
 
@@ -112,11 +112,11 @@ const sessions = (call: CallDatabase, page: 'journal.page' | 'journal.awake', on
 type EarlierState = JournaledState & { ahead?: readonly Asked[] }
 
 export function sessionOf(row: SessionRow, rows: readonly NewsRow[]): JournaledSession {
-  const { id, profile, generation, reservedSeq, lastSeq, asleep } = row
+  const { key, id, profile, generation, reservedSeq, lastSeq, asleep } = row
   const { ahead = [], ...state } = parsed<EarlierState>(row.state, 'Session', id, 'sessions')
   const news = [...ahead.map(newsOf), ...rows.map((one) => parsed<News>(one.news, 'News of session', id, 'news'))]
   return {
-    ...{ id, profile, generation, state, reservedSeq, lastSeq },
+    ...{ id, position: key, profile, generation, state, reservedSeq, lastSeq },
     ...(news.length > 0 && { news }),
     ...(asleep !== null && { sleeps: true }),
   }
