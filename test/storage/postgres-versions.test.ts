@@ -1,8 +1,8 @@
 import pg from 'pg'
 import t from 'tap'
 import { checkPostgres } from '../../src/storage/postgres/maintenance.js'
-import { SCHEMA_VERSION } from '../../src/storage/postgres/schema.js'
-import { versionOf } from '../../src/storage/postgres/schema-version.js'
+import { MIGRATIONS, SCHEMA_VERSION } from '../../src/storage/postgres/schema.js'
+import { migrate, versionOf } from '../../src/storage/postgres/schema-version.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import { hasPostgres, postgres, postgresWorld } from './postgres-world.js'
 
@@ -51,4 +51,23 @@ if (hasPostgres()) {
       t.equal((await server.query(`SELECT max(version) AS max FROM ${schema}.schema_versions`))[0]!.max, NEWER)
     },
   )
+
+  t.test('what whoever has a schema could not go on with is done to it once nobody has it', async (t) => {
+    const { schema, storage } = await postgresWorld(t)
+    const client = new pg.Client({ connectionString: (await postgres()).url() })
+    await client.connect()
+    t.teardown(() => client.end())
+    const step = (name: string) => `CREATE TABLE @${name} (n bigint)`
+    const adds = { usableFrom: SCHEMA_VERSION, sql: step('added') }
+    await t.rejects(migrate(client, schema, [...MIGRATIONS, adds, step('changed')]), {
+      code: 'STORAGE_HELD',
+      message: new RegExp(`in use by an older version \\(process ${process.pid} on host `),
+    })
+    t.equal(await versionOf(client, schema), SCHEMA_VERSION, 'left as it was')
+    await migrate(client, schema, [...MIGRATIONS, adds])
+    await storage.profiles.save({ name: 'kept' } as never)
+    await storage.close()
+    await migrate(client, schema, [...MIGRATIONS, adds, step('changed')])
+    t.equal(await versionOf(client, schema, NEWER), NEWER)
+  })
 }

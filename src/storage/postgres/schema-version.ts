@@ -53,7 +53,36 @@ async function assertTakesAnyText(client: Client): Promise<void> {
     )
 }
 
-/** Takes the steps that the schema has not taken yet, all of them or none; whoever else starts meanwhile waits. */
+/** A step that those of this version can go on with. */
+const isFor = (version: number, step: Step): boolean => typeof step !== 'string' && step.usableFrom <= version
+
+/**
+ * What is about to be done to the schema would break whoever has it under way, and leave it no way back.
+ * @throws StorageError while somebody has it
+ */
+async function assertNobodyHas(client: Client, schema: string): Promise<void> {
+  const { rows } = await client.query(
+    `SELECT pg_try_advisory_xact_lock(hashtextextended('session-gateway has ' || oid, 0)) AS "isFree" FROM pg_namespace WHERE nspname = $1`,
+    [schema],
+  )
+  if (rows[0].isFree) return
+  const holders = await client.query(
+    inSchema(
+      `SELECT string_agg(format('process %s on host %s', pid, host), ', ' ORDER BY n) AS names FROM @members`,
+      schema,
+    ),
+  )
+  throw new StorageError(
+    'STORAGE_HELD',
+    `The schema ${schema} is in use by an older version (${holders.rows[0].names ?? 'that is just starting or ending'}), which cannot go on with it ` +
+      'as this version makes it. Stop every gateway that uses it first. It was left as it is.',
+  )
+}
+
+/**
+ * Takes the steps that the schema has not taken yet, all of them or none; whoever else starts meanwhile waits.
+ * @throws StorageError while somebody uses it who could not go on with it afterwards
+ */
 export async function migrate(client: Client, schema: string, steps: readonly Step[] = MIGRATIONS): Promise<void> {
   await client.query('BEGIN')
   try {
@@ -67,7 +96,7 @@ export async function migrate(client: Client, schema: string, steps: readonly St
       await client.query(
         inSchema('CREATE TABLE @schema_versions (version integer PRIMARY KEY, taken_at timestamptz NOT NULL)', schema),
       )
-    }
+    } else if (!steps.slice(from).every((step) => isFor(from, step))) await assertNobodyHas(client, schema)
     for (let version = from; version < steps.length; version++) {
       const step = steps[version]!
       const { sql, usableFrom } = typeof step === 'string' ? { sql: step, usableFrom: null } : step
