@@ -25,7 +25,8 @@ Exit codes:
   130  interrupted`
 
 const NO_PATH = 'SG_ERR_NOT_FOUND'
-const BASE_PATH = 'Is the base path of the gateway in its address? See --url.'
+const BASE_PATH =
+  'Is the base path of the gateway in its address? See --url. A gateway that is older than this command may not have it yet.'
 
 /** An end with a sentence for a person and an exit code. */
 export class CommandFailure extends Error {

@@ -362,7 +362,7 @@ t.test('what is not offered, is elsewhere or cannot be sent is told of with what
   t.match(await run(['jobs', 'ls']), { code: 1, stderr: /no queue.*\nIs the base path/ })
   t.match(await runPlain(['sessions', 'ls', '--url', `${url}2`], { cwd }), {
     code: 1,
-    stderr: /nothing at this path\.\nIs the base/,
+    stderr: /nothing at this path\.\nIs the base path.* A gateway that is older/,
   })
   for (const token of ['“pasted”', 'two\nlines'])
     for (const words of [['sessions', 'ls'], ['login']])
