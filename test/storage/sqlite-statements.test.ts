@@ -30,13 +30,14 @@ async function world(t: Test) {
   t.teardown(() => opened.close())
   const { db, ran } = watched(opened)
   const operations = operationsOf(db)
-  const run = (call: Call, along?: () => void) => {
+  const runAll = (calls: Call[], along?: () => void) => {
     ran.length = 0
-    const { failures } = runBatch(db, operations, [call], path, along)
+    const { failures } = runBatch(db, operations, calls, path, along)
     t.same(failures, [])
     return [...ran]
   }
-  return { run, operations }
+  const run = (call: Call, along?: () => void) => runAll([call], along)
+  return { run, runAll, operations: operationsOf(opened) }
 }
 
 const events = (...seqs: number[]) => ({ id: 's', reservedSeq: 0, seqs, texts: seqs.map((seq) => `{"seq":${seq}}`) })
@@ -45,13 +46,61 @@ const birth: Call = [
   { ...events(1, 2), origin: { profile: 'one', generation: '', text: '{}' }, state: '{}', reservedSeq: 1_000 },
 ]
 
-t.test('a session that was written is not looked for again: one statement for each event', async (t) => {
-  const { run } = await world(t)
-  t.equal(run(birth).length, 5, 'looked for once, itself, its origin, two events')
-  t.equal(run(['journal.write', events(3)]).length, 1)
-  t.equal(run(['journal.write', events(4, 5)]).length, 2)
-  t.equal(run(['journal.remove', 's']).length, 5, 'four tables, and what is swept later')
-  t.equal(run(birth).length, 5, 'as one that was never there')
+t.test(
+  'a session that was written is not looked for again: one statement for its row, one for its events',
+  async (t) => {
+    const { run } = await world(t)
+    t.equal(run(birth).length, 3, 'itself, its origin, its events')
+    t.equal(run(['journal.write', events(3)]).length, 1)
+    t.equal(run(['journal.write', events(4, 5, 6, 7, 8)]).length, 1)
+    const rest = { ended: null, endedAt: null, wakesAt: null, sdkSession: null, engine: 'cli', place: 1 }
+    t.equal(run(['journal.write', { ...events(), state: '{}', rest: { ...rest, asleep: 'idle' } }]).length, 1)
+    t.equal(run(['journal.write', { ...events(), state: '{}' }]).length, 1, 'that it is awake, with what it is')
+    t.equal(run(['journal.remove', 's']).length, 5, 'four tables, and its events')
+    t.equal(run(birth).length, 3, 'as one that was never there')
+  },
+)
+
+t.test(
+  'events come back as they were written, however many at once; many are swept once their session is gone',
+  async (t) => {
+    const { run, operations } = await world(t)
+    run(birth)
+    const seqs = Array.from({ length: 40 }, (_, index) => index + 3)
+    t.equal(run(['journal.write', events(...seqs)]).length, 3)
+    t.same(operations['journal.read']('s', 0, 99, 10_000).seqs, [1, 2, ...seqs])
+    t.equal(run(['journal.remove', 's']).length, 5, 'four tables, and what is swept later')
+    t.equal(operations['journal.sweep'](30), true)
+    run(birth)
+    t.equal(operations['journal.sweep'](30), false)
+    t.same(operations['journal.read']('s', 0, 99, 10_000).seqs, [1, 2])
+  },
+)
+
+t.test('what a batch counts for one key is added once', async (t) => {
+  const { run, runAll, operations } = await world(t)
+  const count = (person: string, more: object) => ({ day: '2026-01-01', profile: 'one', agent: 'cli', person, ...more })
+  run(birth)
+  const calls: Call[] = [
+    [
+      'journal.write',
+      { ...events(3), usage: [count('ann', { turns: 1, approvalWaitMaxMs: 5 }), count('bob', { jobs: 1 })] },
+    ],
+    ['usage.add', [count('ann', { turns: 2, costUsd: 0.5, approvalWaitMaxMs: 3 })]],
+  ]
+  t.equal(runAll(calls).length, 3, 'its event, and both keys')
+  t.equal(runAll(calls.slice(1)).length, 1)
+  const range = { from: '2026-01-01', to: '2026-01-01' }
+  t.match(operations['usage.read'](range, ['person'], 9), [
+    { person: 'ann', turns: 5, costUsd: 1, approvalWaitMaxMs: 5, jobs: 0 },
+    { person: 'bob', turns: 0, jobs: 1 },
+  ])
+  t.equal(runAll([...calls.slice(1), ['usage.read', range, ['person'], 9]]).length, 2, 'before it is asked for')
+  const fails = () => {
+    throw new Error('the disk is bad there')
+  }
+  t.equal(runAll(calls.slice(1), fails).length, 2, 'once more without what failed')
+  t.match(operations['usage.read'](range, ['person'], 1), [{ person: 'ann', turns: 9, costUsd: 2 }])
 })
 
 t.test('what was taken back was never known', async (t) => {

@@ -2,6 +2,7 @@ import type { Call } from '../sql/call-queue.js'
 import type { Operations } from '../sql/operations.js'
 import type { Database } from './driver.js'
 import { type Failure, failureOf, isBusy, Refusal } from './failures.js'
+import { writeCounted } from './tables/usage.js'
 import { BUSY_TIMEOUT_MS, inTransaction } from './transaction.js'
 
 /** What came of each call of a batch, in their order; those that failed are listed. */
@@ -32,6 +33,7 @@ export function runBatch(
   try {
     return inTransaction(db, () => {
       const outcome = runAll(operations, calls)
+      writeCounted(db)
       along?.()
       return outcome
     })

@@ -4,11 +4,11 @@ import { isBusy } from './failures.js'
 /** So long SQLite waits for whoever else writes. */
 export const BUSY_TIMEOUT_MS = 5_000
 
-const observers = new WeakMap<Database, () => void>()
+const observers = new WeakMap<Database, (() => void)[]>()
 
 /** Has whoever remembers what was written told that it was not. */
 export function onRollback(db: Database, forget: () => void): void {
-  observers.set(db, forget)
+  observers.set(db, [...(observers.get(db) ?? []), forget])
 }
 
 /**
@@ -40,7 +40,7 @@ function begun<T>(db: Database, begin: string, work: () => T): T {
 }
 
 function rollBack(db: Database): void {
-  observers.get(db)?.()
+  for (const forget of observers.get(db) ?? []) forget()
   try {
     db.exec('ROLLBACK')
   } catch {

@@ -1,13 +1,35 @@
 import type { EventBytes } from '../../sql/operations.js'
-import type { Database } from '../driver.js'
+import type { Database, SqlValue, Statement } from '../driver.js'
 
 const READ_AT_ONCE = 500
 /** Times what is usual: an event that is larger is read alone. */
 const LARGE = 4
 
+const WRITTEN_AT_ONCE = 16
+
 interface Next {
   seq: number
   bytes: number
+}
+
+/** Writes events of one session, by its key; as they come from the other thread, texts are bytes. */
+export function eventWriter(db: Database) {
+  /** By how many events each writes. */
+  const statements: Statement[] = []
+  const prepared = (count: number) =>
+    db.prepare(
+      `INSERT INTO events (session, seq, json) VALUES ${Array(count).fill('(?, ?, CAST(? AS TEXT))').join(', ')}`,
+    )
+
+  return (key: number, seqs: readonly number[], texts: readonly SqlValue[]): void => {
+    for (let from = 0; from < seqs.length; from += WRITTEN_AT_ONCE) {
+      const count = Math.min(seqs.length - from, WRITTEN_AT_ONCE)
+      const values: SqlValue[] = []
+      for (let at = from; at < from + count; at++) values.push(key, seqs[at]!, texts[at]!)
+      statements[count] ??= prepared(count)
+      statements[count].run(...values)
+    }
+  }
 }
 
 /**

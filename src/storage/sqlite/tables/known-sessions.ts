@@ -29,8 +29,13 @@ export class KnownSessions {
     onRollback(db, () => this.#known.clear())
   }
 
+  /** Without a look into the database. */
+  recent(id: string): KnownSession | undefined {
+    return this.#known.get(id)
+  }
+
   get(id: string): KnownSession | undefined {
-    const known = this.#known.get(id)
+    const known = this.recent(id)
     if (known) return known
     const found = this.#find.get(id)
     return found && { ...found, sleeps: found.sleeps === 1 }

@@ -1,32 +1,34 @@
 import type { OperationsOf } from '../../sql/operations.js'
-import type { RestColumns } from '../../sql/rows.js'
+import type { RestColumns, SessionWrite } from '../../sql/rows.js'
 import type { Database } from '../driver.js'
 import { Refusal } from '../failures.js'
 import { atRestOperations } from './at-rest.js'
-import { eventReader } from './events.js'
+import { eventReader, eventWriter } from './events.js'
 import { KnownSessions } from './known-sessions.js'
 import { ridingKeeper } from './riding.js'
 
 const NONE: ReadonlySet<string> = new Set()
+/** Events that go with the session that is removed; more of them would make its transaction a long one, and are swept later. */
+const FEW_EVENTS = 10
 
 /** Sessions with their events. */
 export function journalOperations(db: Database): OperationsOf<'journal'> {
   const columns = `key, id, profile, generation, reserved_seq AS reservedSeq, state, asleep,
     coalesce((SELECT max(seq) FROM events WHERE session = key), 0) AS lastSeq`
   const insert = db.prepare(
-    'INSERT INTO sessions (id, profile, generation, reserved_seq, state) VALUES (?, ?, ?, ?, ?)',
+    'INSERT INTO sessions (id, profile, generation, reserved_seq, state) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING',
   )
   const insertOrigin = db.prepare('INSERT INTO origins (session, origin) VALUES (?, ?)')
   const update = db.prepare('UPDATE sessions SET reserved_seq = ?, state = coalesce(?, state) WHERE key = ?')
   const saveSnapshot = db.prepare('INSERT OR REPLACE INTO snapshots (session, snapshot) VALUES (?, ?)')
-  // as it comes from the other thread, a text is bytes
-  const insertEvent = db.prepare('INSERT INTO events (session, seq, json) VALUES (?, ?, CAST(? AS TEXT))')
   const page = db.prepare(`SELECT ${columns} FROM sessions WHERE key > ? ORDER BY key LIMIT ?`)
-  const saveRest = db.prepare(
-    `UPDATE sessions SET ended = ?, ended_at = ?, asleep = ?, wakes_at = ?, sdk_session = ?, engine = ?, place = coalesce(?, key)
-     WHERE key = ?`,
+  const rest = db.prepare(
+    `UPDATE sessions SET reserved_seq = ?, state = ?, ended = ?, ended_at = ?, asleep = ?, wakes_at = ?, sdk_session = ?, engine = ?,
+       place = coalesce(?, key) WHERE key = ?`,
   )
-  const wake = db.prepare('UPDATE sessions SET asleep = NULL, wakes_at = NULL, sdk_session = NULL WHERE key = ?')
+  const wake = db.prepare(
+    'UPDATE sessions SET reserved_seq = ?, state = ?, asleep = NULL, wakes_at = NULL, sdk_session = NULL WHERE key = ?',
+  )
   // an id that another session has stays that one's, unless that is on its way out
   const addExecution = db.prepare(
     `INSERT INTO executions (id, session) VALUES (?, ?) ON CONFLICT DO UPDATE SET session = excluded.session
@@ -49,6 +51,7 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
   const insertNews = db.prepare('INSERT INTO news (session, key, news) VALUES (?, ?, ?) ON CONFLICT DO NOTHING')
   const newsOf = db.prepare('SELECT session, key, news FROM news WHERE session BETWEEN ? AND ? ORDER BY n')
   const takeNews = db.prepare('DELETE FROM news WHERE session = ? AND key = ?')
+  const removeEvents = db.prepare('DELETE FROM events WHERE session = ?')
   const remember = db.prepare('INSERT INTO removed_sessions (session) VALUES (?)')
   const removed = db.prepare('SELECT session FROM removed_sessions LIMIT 1')
   // a range of numbers: looking for so many rows took three times as long
@@ -59,33 +62,43 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
   const swept = db.prepare('DELETE FROM removed_sessions WHERE session = ?')
 
   const readEvents = eventReader(db)
+  const writeEvents = eventWriter(db)
   const keepAlong = ridingKeeper(db)
   const sessions = new KnownSessions(db)
 
+  /** @returns its number */
+  const born = ({ id, origin, state }: SessionWrite, reserved: number): number => {
+    const { profile, generation, text } = origin!
+    const { changes, lastInsertRowid } = insert.run(id, profile, generation, reserved, state!)
+    if (changes === 0) throw new Refusal(`There is a session ${id} already.`)
+    const key = Number(lastInsertRowid)
+    insertOrigin.run(key, text)
+    return key
+  }
+
   return {
     'journal.write'(write) {
-      const { id, origin, state, snapshot, rest, executions = [], reservedSeq, seqs, texts, taken = [] } = write
-      const known = sessions.get(id)
-      if (!known && !(origin && state))
+      const { id, origin, state, snapshot, executions = [], reservedSeq, seqs, texts, taken = [] } = write
+      // whether the first write of one is of one that is there already says the write itself
+      const known = origin && state !== undefined ? sessions.recent(id) : sessions.get(id)
+      if (!known && !(origin && state !== undefined))
         throw new Refusal(`There is no session ${id}; its first write has an origin and a state.`)
       if (known && origin) throw new Refusal(`There is a session ${id} already.`)
       const lastSeq = assertRising(id, seqs, known?.lastSeq ?? 0)
 
       const reserved = Math.max(known?.reservedSeq ?? 0, reservedSeq, seqs.at(-1) ?? 0)
-      let key = known?.key
-      if (key === undefined) {
-        key = Number(insert.run(id, origin!.profile, origin!.generation, reserved, state!).lastInsertRowid)
-        insertOrigin.run(key, origin!.text)
-      } else if (state !== undefined || reserved !== known!.reservedSeq) update.run(reserved, state ?? null, key)
-      if (rest) saveRest.run(...restValues(rest), key)
-      else if (state !== undefined && known?.sleeps) wake.run(key)
+      const key = known?.key ?? born(write, reserved)
+      if (write.rest) rest.run(reserved, state!, ...restValues(write.rest), key)
+      else if (known?.sleeps && state !== undefined) wake.run(reserved, state, key)
+      else if (known && (state !== undefined || reserved !== known.reservedSeq))
+        update.run(reserved, state ?? null, key)
       const added = executions.filter((one) => !known?.executions?.has(one))
       for (const one of added) addExecution.run(one, key)
       if (snapshot !== undefined) saveSnapshot.run(key, snapshot)
-      for (const [index, seq] of seqs.entries()) insertEvent.run(key, seq, texts[index]!)
+      writeEvents(key, seqs, texts)
       for (const one of taken) takeNews.run(key, one)
       keepAlong(write)
-      const sleeps = state === undefined ? (known?.sleeps ?? false) : typeof rest?.asleep === 'string'
+      const sleeps = state === undefined ? (known?.sleeps ?? false) : typeof write.rest?.asleep === 'string'
       const all = added.length > 0 ? new Set(executions) : known ? known.executions : NONE
       sessions.set(id, { key, reservedSeq: reserved, lastSeq, sleeps, executions: all })
     },
@@ -115,7 +128,8 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
       sessions.forget(id)
       for (const removal of removals) removal.run(key)
       if (known.executions !== NONE) removeExecutions.run(key)
-      remember.run(key)
+      if (known.lastSeq > FEW_EVENTS) remember.run(key)
+      else removeEvents.run(key)
       keepAlong({ deliveries, notifications, usage })
     },
     'journal.sweep'(limit) {
