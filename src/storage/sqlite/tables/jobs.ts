@@ -2,7 +2,7 @@ import type { JobStatus } from '../../../../schemas/jobs.js'
 import { claimPatch, isAsExpected, type JobPatch, type JobPlace } from '../../../jobs/adapter.js'
 import { JOB_STATUSES, type StoredJob } from '../../../jobs/job.js'
 import { patched } from '../../../jobs/patch.js'
-import { isSound, unreadable } from '../../sql/json-columns.js'
+import { isSound, keptObject, unreadable } from '../../sql/json-columns.js'
 import type { Operations, OperationsOf } from '../../sql/operations.js'
 import { type JobPageFilter, type JobRow, jobTimes, MAX_PAGE_CHARS } from '../../sql/rows.js'
 import { type Database, rowsOf } from '../driver.js'
@@ -50,9 +50,9 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
   const keepAlong = ridingKeeper(db)
   const tokensOf = db.prepare('SELECT tokens FROM daily_tokens WHERE day = ?')
 
-  const change = ({ n, id, rev, info, request }: JobRow, patchOf: (job: StoredJob) => JobPatch): JobRow => {
-    const before: StoredJob = JSON.parse(info)
-    const job = patched(before, patchOf(before))
+  /** @param before what the row says */
+  const change = ({ n, id, rev, request }: JobRow, before: StoredJob, patch: JobPatch): JobRow => {
+    const job = patched(before, patch)
     const text = JSON.stringify(job)
     save.run(rev + 1, job.status, ...jobTimes(job), text, n)
     return { n, id, rev: rev + 1, info: text, request }
@@ -61,9 +61,10 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
   const update: Operations['jobs.update'] = (id, patch, expected, deliveries) => {
     const row: (JobRow & { status: JobStatus }) | undefined = find.get(id)
     if (!row || !isAsExpected(expected, row.status, row.rev)) return null
-    if (!isSound('jobs', { ...row })) throw new Refusal(unreadable('The job', id, 'jobs'), 'STORAGE_UNREADABLE')
+    const job = soundJob(row)
+    if (!job) throw new Refusal(unreadable('The job', id, 'jobs'), 'STORAGE_UNREADABLE')
     keepAlong({ deliveries })
-    return change(row, () => patch)
+    return change(row, job, patch)
   }
 
   const charged: Operations['jobs.charge'] = (day, tokens) => charge.get(day, tokens).tokens
@@ -97,8 +98,11 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
       if (tokens && (tokensOf.get(tokens.day)?.tokens ?? 0) >= tokens.limit) return { rows: [], paused: true }
       takeDue.run(now)
       // one whose text is damaged stays as it is, and takes the place of no other
-      const ready = firstOf<JobRow>(rowsOf(next), limit, (row) => isSound('jobs', { ...row }))
-      const rows = ready.map((row, index) => change(row, (job) => claimPatch(job, begin, index)))
+      const ready = firstOf(rowsOf(next), limit, (row: JobRow) => {
+        const job = soundJob(row)
+        return job && { row, job }
+      })
+      const rows = ready.map(({ row, job }, index) => change(row, job, claimPatch(job, begin, index)))
       return { rows, paused: false }
     },
     'jobs.get': (id) => find.get(id),
@@ -128,9 +132,7 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
       return ids
     },
     'jobs.ended': (finishedBy, limit) =>
-      firstOf<{ info: string }>(rowsOf(ended, finishedBy), limit, (row) => isSound('jobs', row)).map(
-        ({ info }) => info,
-      ),
+      firstOf(rowsOf(ended, finishedBy), limit, (row) => (isSound('jobs', row) ? (row.info as string) : undefined)),
     'jobs.prune': (finishedBy, limit) => Number(prune.run(finishedBy, limit).changes),
     'jobs.charge': charged,
     'jobs.tokens': (day) => tokensOf.get(day)?.tokens ?? 0,
@@ -141,13 +143,20 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
   }
 }
 
-/** At most so many of those that fit; no more are read. */
-function firstOf<Row>(rows: Iterable<Row>, limit: number, fits: (row: Row) => boolean): Row[] {
-  const found: Row[] = []
+/** What a row says of its job; undefined: one of its texts is damaged. */
+function soundJob({ info, request }: JobRow): StoredJob | undefined {
+  const job = keptObject<StoredJob>(info, 'jobs')
+  return job && keptObject(request, 'jobs') ? job : undefined
+}
+
+/** At most so many of what the rows give; no more are read. */
+function firstOf<Row, Found>(rows: Iterable<Row>, limit: number, of: (row: Row) => Found | undefined): Found[] {
+  const found: Found[] = []
   if (limit <= 0) return found
   for (const row of rows) {
-    if (!fits(row)) continue
-    found.push(row)
+    const one = of(row)
+    if (one === undefined) continue
+    found.push(one)
     if (found.length >= limit) break
   }
   return found
