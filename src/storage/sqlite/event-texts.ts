@@ -1,15 +1,10 @@
 import type { Call } from '../sql/call-queue.js'
 import type { SessionWrite } from '../sql/rows.js'
+import { packed, unpacked, type Write } from './packed-writes.js'
 
 const BYTES = 4 * 1024 * 1024
 /** A character takes at most so many bytes of UTF-8. */
 const BYTES_PER_CHAR = 3
-
-/** Between the threads a text that is in the memory is a number: how many bytes it takes behind those before it. */
-type Write = Omit<SessionWrite, 'texts'> & { texts: (string | number | Uint8Array)[] }
-
-const writesOf = (calls: readonly Call[]): Write[] =>
-  calls.flatMap(([name, write]) => (name === 'journal.write' ? (write as Write) : []))
 
 /**
  * Texts of events on their way into the thread of a database, in memory that both threads have: within a message each would be copied into
@@ -28,27 +23,36 @@ export class EventTexts {
     this.#bytes = Buffer.from(memory)
   }
 
-  /** Puts the texts of a batch there. */
-  put(calls: readonly Call[]): void {
+  /** Puts the texts of a batch there. @returns what is sent: a text that is there is a number, how many bytes it takes behind those before it */
+  put(calls: readonly Call[]): Call[] {
     let at = 0
-    for (const write of writesOf(calls))
-      write.texts = (write.texts as string[]).map((text) => {
-        if (at + text.length * BYTES_PER_CHAR > this.#bytes.length) return text
-        const size = this.#bytes.write(text, at)
-        at += size
-        return size
-      })
+    const placed = (text: string): string | number => {
+      if (at + text.length * BYTES_PER_CHAR > this.#bytes.length) return text
+      const size = this.#bytes.write(text, at)
+      at += size
+      return size
+    }
+    return calls.map((call) => {
+      if (call[0] !== 'journal.write') return call
+      const write = call[1] as SessionWrite
+      return packed(write, write.texts.map(placed))
+    })
   }
 
-  /** Gives the texts of a batch that was put there back to it, as bytes. */
-  take(calls: readonly Call[]): void {
+  /** @param calls that were put there. @returns the batch as it was, but for the texts that were there: they are bytes */
+  take(calls: readonly Call[]): Call[] {
     let at = 0
-    for (const write of writesOf(calls))
-      write.texts = (write.texts as (string | number)[]).map((size) => {
-        if (typeof size === 'string') return size
-        const text = this.#bytes.subarray(at, at + size)
-        at += size
-        return text
-      })
+    const taken = (size: string | number): string | Uint8Array => {
+      if (typeof size === 'string') return size
+      const text = this.#bytes.subarray(at, at + size)
+      at += size
+      return text
+    }
+    return calls.map((call) => {
+      if (call[0] !== 'journal.write') return call
+      const write: Write<string | number | Uint8Array> = unpacked<string | number>(call)
+      write.texts = (write.texts as (string | number)[]).map(taken)
+      return ['journal.write', write]
+    })
   }
 }

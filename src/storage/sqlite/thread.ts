@@ -44,8 +44,7 @@ export class DatabaseThread {
       const calls = batch.map(({ call }) => call)
       onBatch?.(calls.map(([name]) => name))
       inUse.begin()
-      texts.put(calls)
-      worker.postMessage(calls)
+      worker.postMessage(texts.put(calls))
     }
     this.#queue = new CallQueue(send, () => this.#ended)
     worker.on('message', (outcome: BatchOutcome) => this.#settle(outcome))

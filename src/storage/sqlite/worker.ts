@@ -37,8 +37,8 @@ try {
   const housekeeping = new Housekeeping(db, operations, inUse)
   const inPlace = new InPlace(options.path)
 
-  port.on('message', (calls: Call[] | null) => {
-    if (!calls) {
+  port.on('message', (sent: Call[] | null) => {
+    if (!sent) {
       try {
         // Closing alone leaves the log full while a statement is not collected yet, or somebody else has the file open.
         db.exec(`PRAGMA busy_timeout = ${LAST_WAIT_MS}; PRAGMA wal_checkpoint(TRUNCATE)`)
@@ -48,7 +48,7 @@ try {
         process.exit()
       }
     }
-    texts.take(calls)
+    const calls = texts.take(sent)
     const problem = inPlace.problem()
     const outcome = problem
       ? refuseBatch(calls, problem)
