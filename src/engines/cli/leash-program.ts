@@ -70,6 +70,16 @@ export function leashProgram({ gateway, ownerMark, processMark, everyMs, isSucce
     const environment = read(`${list}/${pid}/environ`).split('\0')
     return marks.every((mark) => environment.includes(mark))
   }
+  /** Those that show no environment for longer than a process does that begins another program: by pid, with when they began. */
+  const bare = new Map<number, number>()
+  const isBeginning = ({ pid, startTime, isZombie }: Entry): boolean => {
+    if (isZombie || bare.get(pid) === startTime) return false
+    try {
+      return readFileSync(`${list}/${pid}/environ`).length === 0
+    } catch {
+      return false
+    }
+  }
   /** What is meant and all that it started, the older first: no process sees one stop that it waits for. */
   const withStarted = (all: Entry[], isMeant: (entry: Entry) => boolean): Entry[] => {
     const found = new Set(all.filter(isMeant).map(({ pid }) => pid))
@@ -175,10 +185,15 @@ export function leashProgram({ gateway, ownerMark, processMark, everyMs, isSucce
   if (isSuccessor) takeOver(ofGateway(scan()))
 
   let asked: { id: number; group?: number; mark?: string }[] = []
-  const answer = () => {
+  const answer = (rounds = 20) => {
+    const all = scan()
+    const beginning = all.filter(isBeginning)
+    if (beginning.length > 0 && rounds > 0) return void setTimeout(answer, 10, rounds - 1)
+    const there = new Set(all.map(({ pid }) => pid))
+    for (const pid of bare.keys()) if (!there.has(pid)) bare.delete(pid)
+    for (const { pid, startTime } of beginning) bare.set(pid, startTime)
     const now = asked
     asked = []
-    const all = scan()
     for (const { id, group, mark } of now) {
       const result =
         mark === undefined

@@ -1,6 +1,7 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -149,6 +150,29 @@ t.test('an agent whose environment nobody may read is let go and ended, another 
   t.strictSame(await once(leash, 'exit'), [0, null])
   await whenGone(agent!)
   t.ok(isRunning(stranger!))
+})
+
+t.test('what an agent left is ended also while it begins another program and shows no environment', async (t) => {
+  const [left, bare] = [1, 2].map(() => {
+    const child = spawn('sleep', ['600'], { stdio: 'ignore' })
+    t.teardown(() => child.kill('SIGKILL'))
+    return child.pid!
+  })
+  const list = listOf(t, [left!, bare!])
+  writeFileSync(join(list, `${bare}`, 'environ'), '')
+  const environment = join(list, `${left}`, 'environ')
+  execFileSync('mkfifo', [environment])
+  const leash = startLeash(list)
+  t.teardown(() => leash.kill('SIGKILL'))
+  leash.stdin.write(`${JSON.stringify({ id: 1, mark: 'D' })}\n`)
+  // opened once it is read: the first look finds it empty, as the kernel has it meanwhile, and the next one does not
+  const seen = await open(environment, 'w')
+  writeFileSync(`${environment}-begun`, 'A=B\0C=D\0')
+  renameSync(`${environment}-begun`, environment)
+  await seen.close()
+  await whenGone(left!)
+  t.ok(isRunning(bare!))
+  leash.stdin.end()
 })
 
 t.test('what an agent left in its group is ended with the gateway, also where the agent itself is gone', async (t) => {
