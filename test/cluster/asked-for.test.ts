@@ -1,4 +1,3 @@
-import fastify from 'fastify'
 import t from 'tap'
 import { answerPages } from '../../plugins/answer-page.js'
 import { jobRoutes } from '../../plugins/jobs.js'
@@ -9,6 +8,7 @@ import { systemClock } from '../../src/lib/clock.js'
 import { silentLogger } from '../../src/lib/logger.js'
 import { ANSWERS_KEY_HEADER, answerOverNodes } from '../../src/notifications/answers-over-nodes.js'
 import type { ClusterNode } from '../../src/storage/cluster.js'
+import fastify from '../fixtures/host.js'
 
 const NODE = { n: 2, name: 'b', url: 'http://127.0.0.1:1' } as ClusterNode
 const ANSWER = { sessionId: 's', requestId: 'r' }

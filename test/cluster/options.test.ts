@@ -1,4 +1,3 @@
-import fastify from 'fastify'
 import t from 'tap'
 import { forwardToOwner } from '../../plugins/forwarding.js'
 import { Splices } from '../../plugins/splices.js'
@@ -10,6 +9,7 @@ import { resolveOptions, type WorkerServerOptions } from '../../src/options.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import { CLUSTER_SECRET } from '../fixtures/cluster.js'
+import fastify from '../fixtures/host.js'
 import { NODE_TLS, STRANGERS_TLS } from '../fixtures/tls.js'
 
 const storage = createPostgresStorage({ url: 'postgres://nobody@127.0.0.1:1/nothing' })

@@ -1,11 +1,11 @@
 import { get } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import fastify from 'fastify'
 import t from 'tap'
 import { queueRelay } from '../../plugins/queue-relay.js'
 import type { JobQueue } from '../../src/jobs/queue.js'
 import { RELAY_PATH } from '../../src/jobs/queue-relay.js'
 import { deferred } from '../../src/lib/deferred.js'
+import fastify from '../fixtures/host.js'
 import { turns } from '../fixtures/turns.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 

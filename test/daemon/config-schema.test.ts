@@ -1,10 +1,10 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is what config files hold
 import { readFileSync } from 'node:fs'
-import fastify from 'fastify'
 import t from 'tap'
 import { publishedConfigSchema } from '../../src/daemon/config-schema.js'
 import { writeStartingPoint } from '../../src/daemon/starting-point.js'
 import { hashToken } from '../../src/daemon/tokens.js'
+import fastify from '../fixtures/host.js'
 
 const SHA256 = hashToken('x')
 

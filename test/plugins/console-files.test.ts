@@ -1,10 +1,10 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { consoleFiles } from '../../plugins/console-files.js'
 import { sendProblem } from '../../plugins/errors.js'
 import { buildServer } from '../fixtures/build.js'
+import fastify from '../fixtures/host.js'
 import { rawRequest } from '../fixtures/raw-http.js'
 
 const POLICY =

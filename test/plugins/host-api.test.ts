@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import { runInNewContext } from 'node:vm'
-import fastify from 'fastify'
 import t, { type Test } from 'tap'
 import type { SessionNotification } from '../../schemas/notifications.js'
 import gatewayPlugin, {
@@ -13,6 +12,7 @@ import { createMemoryProfileStore } from '../../src/storage/memory/profile-store
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { attach } from '../fixtures/client.js'
+import fastify from '../fixtures/host.js'
 import { ScriptedEngine } from '../fixtures/scripted-engine.js'
 
 const provider = { id: 'scripted' }

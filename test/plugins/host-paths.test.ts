@@ -1,9 +1,9 @@
 import cors from '@fastify/cors'
-import fastify from 'fastify'
 import t from 'tap'
 import gatewayPlugin, { createMemoryProfileStore } from '../../src/index.js'
 import { SOME_CWD, until } from '../fixtures/build.js'
 import { attach } from '../fixtures/client.js'
+import fastify from '../fixtures/host.js'
 import { hostWorld } from '../fixtures/host-world.js'
 
 t.test('the prefix of a registration is the beginning of every path, as for any plugin', async (t) => {

@@ -1,7 +1,7 @@
 import perfHooks from 'node:perf_hooks'
-import fastify from 'fastify'
 import t from 'tap'
 import gatewayPlugin from '../../src/index.js'
+import fastify from '../fixtures/host.js'
 import { hostWorld } from '../fixtures/host-world.js'
 
 t.test('what watches the process for its metrics is there once, however many gateways come and go', async (t) => {

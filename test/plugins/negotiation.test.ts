@@ -1,7 +1,7 @@
-import fastify from 'fastify'
 import t from 'tap'
 import gatewayPlugin from '../../src/index.js'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
+import fastify from '../fixtures/host.js'
 import { headerOf, isProblem } from '../fixtures/problem.js'
 import { rawRequest } from '../fixtures/raw-http.js'
 import { ScriptedEngine } from '../fixtures/scripted-engine.js'

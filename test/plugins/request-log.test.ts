@@ -1,7 +1,7 @@
-import fastify from 'fastify'
 import t from 'tap'
 import { RequestLog } from '../../plugins/request-log.js'
 import { createLogger } from '../../src/daemon/logger.js'
+import fastify from '../fixtures/host.js'
 
 t.test('one line per request, without query, headers and body', async (t) => {
   const lines: string[] = []

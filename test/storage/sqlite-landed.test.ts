@@ -55,16 +55,19 @@ t.test('sessions that the version before left parked, woken and idle go on', asy
   db.close()
 })
 
-t.test('one that had ended stays where it is in the lists when somebody looks at it, though nothing says where that is', async (t) => {
-  const path = join(t.testdir(), 'gateway.db')
-  const before = new Driver(path)
-  before.exec(readFileSync(LANDED, 'utf8'))
-  before.exec("UPDATE sessions SET state = json_remove(state, '$.order')")
-  before.exec("UPDATE sessions SET state = json_set(state, '$.info.status', 'closed') WHERE id = 'woken'")
-  before.close()
-  const { registry } = await buildGateway(t, { storage: sqliteAt(t, path), script: native })
-  const listed = async () => (await registry.list()).map(({ id }) => id)
-  t.same(await listed(), ['idle', 'woken', 'asleep'])
-  t.match(await registry.get('woken'), { status: 'closed' })
-  t.same(await listed(), ['idle', 'woken', 'asleep'])
-})
+t.test(
+  'one that had ended stays where it is in the lists when somebody looks at it, though nothing says where that is',
+  async (t) => {
+    const path = join(t.testdir(), 'gateway.db')
+    const before = new Driver(path)
+    before.exec(readFileSync(LANDED, 'utf8'))
+    before.exec("UPDATE sessions SET state = json_remove(state, '$.order')")
+    before.exec("UPDATE sessions SET state = json_set(state, '$.info.status', 'closed') WHERE id = 'woken'")
+    before.close()
+    const { registry } = await buildGateway(t, { storage: sqliteAt(t, path), script: native })
+    const listed = async () => (await registry.list()).map(({ id }) => id)
+    t.same(await listed(), ['idle', 'woken', 'asleep'])
+    t.match(await registry.get('woken'), { status: 'closed' })
+    t.same(await listed(), ['idle', 'woken', 'asleep'])
+  },
+)
