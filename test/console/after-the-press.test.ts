@@ -4,7 +4,7 @@ import { buildServer, SOME_CWD } from '../fixtures/build.js'
 import { buildConsole as buildGuarded } from '../fixtures/console.js'
 import { allAnswered, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 const { url, call, engine } = await buildServer(t, { console: true, script: {}, queue: { maxConcurrency: 1 } })
 const open = (t: Test, at: string) => openConsole(t, `${url}/v1/console/`, { at })

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
 import { goTo, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 const { url, call } = await buildServer(t, { console: true, script: {}, queue: {} })
 

@@ -2,7 +2,7 @@ import t from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { axe, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 /** Longer than a small window shows. */
 const INPUT = { command: 'npm run build && npm test', description: 'Builds it. '.repeat(30), timeout: 60_000 }

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { below, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 const PARAGRAPHS = Array.from({ length: 40 }, (_, at) => `Paragraph ${at}. ${'More words. '.repeat(30)}`).join('\n\n')
 

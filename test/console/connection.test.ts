@@ -5,7 +5,6 @@ import { foldTranscript } from '../../client/index.js'
 import {
   allAnswered,
   buildConsole,
-  closeBrowserAfter,
   isLive,
   openConsole,
   shot,
@@ -15,7 +14,6 @@ import { cuttingProxy } from '../fixtures/cutting-proxy.js'
 import { mortalDaemon, TOKEN } from '../fixtures/daemon-process.js'
 import { rounds } from '../fixtures/rounds.js'
 
-closeBrowserAfter(t)
 const CUTS = rounds(8, 50)
 const skip = skipWithoutChromium
 

@@ -2,7 +2,7 @@ import t from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
 import { allAnswered, goTo, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 const ODD = [undefined, null, 5, 'x', {}, [], [null], [{}], { content: [null, 5, {}] }]
 /** As an engine may have told them to a gateway that kept whatever it was told. */

@@ -3,7 +3,7 @@ import t from 'tap'
 import { buildServer, until } from '../fixtures/build.js'
 import { isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 for (const { answer, told } of [
   { answer: { status: 404, body: '404 page not found' }, told: 'The server answered 404' },

@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { consoleWorld, goTo, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 /** One session, and approvals of it that wait. */
 async function world(t: Test, commands: string[] = []) {

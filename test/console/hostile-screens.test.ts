@@ -1,18 +1,9 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
-import {
-  buildConsole,
-  closeBrowserAfter,
-  openConsole,
-  shot,
-  skipWithoutChromium,
-  unisolatedOn,
-} from '../fixtures/console-browser.js'
+import { buildConsole, openConsole, shot, skipWithoutChromium, unisolatedOn } from '../fixtures/console-browser.js'
 import { HOSTILE_TEXTS } from '../fixtures/hostile-texts.js'
 import { isLong } from '../fixtures/rounds.js'
-
-closeBrowserAfter(t)
 
 /** Every so many of them in the short form. */
 const EVERY = isLong ? 1 : 5

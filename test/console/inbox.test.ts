@@ -1,18 +1,9 @@
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import {
-  allAnswered,
-  axe,
-  buildConsole,
-  closeBrowserAfter,
-  openConsole,
-  shot,
-  skipWithoutChromium,
-} from '../fixtures/console-browser.js'
+import { allAnswered, axe, buildConsole, openConsole, shot, skipWithoutChromium } from '../fixtures/console-browser.js'
 import { rounds } from '../fixtures/rounds.js'
 
-closeBrowserAfter(t)
 const skip = skipWithoutChromium
 
 type Decision = { behavior: string; message?: string; updatedInput?: Record<string, unknown> }

@@ -4,7 +4,7 @@ import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { buildConsole, TOKENS } from '../fixtures/console.js'
 import { goTo, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 const { origin } = await buildConsole(t, { script: {} })
 

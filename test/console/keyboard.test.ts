@@ -4,7 +4,7 @@ import { buildServer, SOME_CWD } from '../fixtures/build.js'
 import { buildConsole as buildGuarded } from '../fixtures/console.js'
 import { openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 type Decision = { behavior: string; message?: string; updatedInput?: Record<string, unknown> }
 

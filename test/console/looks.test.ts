@@ -1,17 +1,9 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { until } from '../fixtures/build.js'
-import {
-  axe,
-  closeBrowserAfter,
-  consoleWorld,
-  openConsole,
-  shot,
-  skipWithoutChromium,
-} from '../fixtures/console-browser.js'
+import { axe, consoleWorld, openConsole, shot, skipWithoutChromium } from '../fixtures/console-browser.js'
 import { script } from '../fixtures/demo.js'
 
-closeBrowserAfter(t)
 const skip = skipWithoutChromium
 
 const ANSWER = `## What I found

@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { buildServer, until } from '../fixtures/build.js'
 import { openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 const root = realpathSync(t.testdir({}))
 const { url, call } = await buildServer(t, {

@@ -4,7 +4,7 @@ import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { allAnswered, below, goTo, openConsole, withBrowser } from '../fixtures/console-browser.js'
 import { hold } from '../fixtures/held-answers.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 const { url, call, engine } = await buildServer(t, { console: true, script: {} })
 const open = (t: Test, at: string) => openConsole(t, `${url}/v1/console/`, { at })

@@ -4,7 +4,7 @@ import { SLICE } from '../../console/src/model/drawn-rows.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { allAnswered, goTo, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 /** A browser that moves what is read when lines come above it, as Safari does, with the style that there is for such. */
 const KEEPS_NO_PLACE = `{

@@ -1,9 +1,8 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
-import { closeBrowserAfter, consoleWorld, openConsole, skipWithoutChromium } from '../fixtures/console-browser.js'
+import { consoleWorld, openConsole, skipWithoutChromium } from '../fixtures/console-browser.js'
 
 const skip = skipWithoutChromium
-closeBrowserAfter(t)
 
 /** What the page shows only after a while is shown at once. */
 async function hurry(page: Page): Promise<void> {

@@ -3,7 +3,7 @@ import t from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
 import { openConsole, shot, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 t.test('a phone says what can be done in a session, and how full its context is', { skip }, async (t) => {
   const { url, call, engine } = await buildServer(t, { console: true, script: {}, allowUnauthenticated: true })

@@ -2,7 +2,7 @@ import t from 'tap'
 import { buildConsole } from '../fixtures/console.js'
 import { goTo, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 const WEB_PUSH = {
   notifications: { channels: [{ format: 'web_push' as const }], publicUrl: 'https://gateway.example' },

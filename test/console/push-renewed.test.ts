@@ -4,7 +4,7 @@ import { buildConsole as buildGuarded } from '../fixtures/console.js'
 import { goTo, openConsole, withBrowser } from '../fixtures/console-browser.js'
 import { PushService } from '../fixtures/push-service.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 /** A browser that is told, as far as a page sees it. */
 const SUBSCRIBED = `

@@ -4,7 +4,7 @@ import { buildServer, until } from '../fixtures/build.js'
 import { goTo, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 import { cuttingProxy } from '../fixtures/cutting-proxy.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 /** What a reverse proxy says of a service that it does not know while that is started anew. */
 const NOBODY =

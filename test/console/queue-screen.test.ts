@@ -1,11 +1,9 @@
 import t from 'tap'
 import { hashToken } from '../../src/daemon/tokens.js'
-import { axe, closeBrowserAfter, consoleWorld, openConsole, skipWithoutChromium } from '../fixtures/console-browser.js'
+import { axe, consoleWorld, openConsole, skipWithoutChromium } from '../fixtures/console-browser.js'
 import { seeding } from '../fixtures/console-seeds.js'
 import { TOKEN } from '../fixtures/daemon-process.js'
 import { script } from '../fixtures/demo.js'
-
-closeBrowserAfter(t)
 
 t.test('the board moves as jobs do: submitted, canceled, submitted again', { skip: skipWithoutChromium }, async (t) => {
   const world = await consoleWorld(t, { queue: { maxConcurrency: 1 } })

@@ -2,7 +2,7 @@ import t from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
 import { openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 const { url, call, engine } = await buildServer(t, { console: true, script: {}, queue: {} })
 

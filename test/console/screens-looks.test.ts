@@ -2,7 +2,6 @@ import t from 'tap'
 import {
   allAnswered,
   axe,
-  closeBrowserAfter,
   consoleWorld,
   openConsole,
   shot,
@@ -11,8 +10,6 @@ import {
 } from '../fixtures/console-browser.js'
 import { seeding, waitingFor } from '../fixtures/console-seeds.js'
 import { asksToWrite, script } from '../fixtures/demo.js'
-
-closeBrowserAfter(t)
 
 const LOOKS: [string, WindowOptions][] = [
   ['light', {}],

@@ -4,7 +4,7 @@ import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { allAnswered, goTo, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 /** A session with approvals that wait, looked at. */
 async function world(t: Test, commands: readonly string[] = []) {

@@ -4,7 +4,7 @@ import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { axe, goTo, isLive, openConsole, shot, withBrowser } from '../fixtures/console-browser.js'
 import { cuttingProxy } from '../fixtures/cutting-proxy.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 const { url, port, call, engine } = await buildServer(t, { console: true, script: {} })
 const consoleUrl = `${url}/v1/console/`

@@ -7,7 +7,7 @@ import { buildServer } from '../fixtures/build.js'
 import { axe, goTo, openConsole, shot, withBrowser } from '../fixtures/console-browser.js'
 import type { ScriptedRunner } from '../fixtures/scripted-engine.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 const root = realpathSync(t.testdir({ tides: { data: {} }, tools: {} }))
 /** What the agents keep, as they answer who asks for it. */

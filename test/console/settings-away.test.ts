@@ -4,7 +4,7 @@ import { buildConsole } from '../fixtures/console.js'
 import { allAnswered, goTo, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 import { cuttingProxy } from '../fixtures/cutting-proxy.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 const SIGN_IN = { token: 'token-of-ann', path: '/v1' }
 

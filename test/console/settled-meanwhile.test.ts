@@ -4,7 +4,7 @@ import { deferred } from '../../src/lib/deferred.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { allAnswered, axe, goTo, openConsole, shot, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 const QUESTION = {
   questions: [{ question: 'Which one?', header: 'Which', options: [{ label: 'Red' }], multiSelect: false }],

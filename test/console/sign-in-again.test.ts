@@ -6,7 +6,7 @@ import { buildConsole } from '../fixtures/console.js'
 import { goTo, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 import { cuttingProxy } from '../fixtures/cutting-proxy.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 const ANN = 'token-of-ann'
 const { origin, port, call, engine } = await buildConsole(t, { script: {} })

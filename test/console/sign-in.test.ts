@@ -6,7 +6,6 @@ import {
   allAnswered,
   axe,
   buildConsole as build,
-  closeBrowserAfter,
   isLive,
   openConsole,
   shot,
@@ -17,7 +16,6 @@ import { pathProxy } from '../fixtures/path-proxy.js'
 import { PushService } from '../fixtures/push-service.js'
 
 const skip = skipWithoutChromium
-closeBrowserAfter(t)
 
 const HOUR_MS = 3_600_000
 const ANN = 'token-of-ann'

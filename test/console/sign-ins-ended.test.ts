@@ -2,7 +2,7 @@ import t from 'tap'
 import { buildConsole } from '../fixtures/console.js'
 import { isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 const TOKEN = 'token-of-ann'
 

@@ -4,7 +4,7 @@ import { buildConsole } from '../fixtures/console.js'
 import { allAnswered, goTo, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 import { cuttingProxy } from '../fixtures/cutting-proxy.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 t.test('what is about to be pressed stays where it is while the connection goes and comes', { skip }, async (t) => {
   const { port, call, engine } = await buildServer(t, { console: true, script: {} })

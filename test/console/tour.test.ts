@@ -1,16 +1,7 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { until } from '../fixtures/build.js'
-import {
-  axe,
-  closeBrowserAfter,
-  consoleWorld,
-  openConsole,
-  shot,
-  skipWithoutChromium,
-} from '../fixtures/console-browser.js'
-
-closeBrowserAfter(t)
+import { axe, consoleWorld, openConsole, shot, skipWithoutChromium } from '../fixtures/console-browser.js'
 
 t.test(
   'the tour: start, stream, edit the input, allow, a deliverable, a question, interrupt, close',

@@ -4,7 +4,7 @@ import { createMemoryProfileStore } from '../../src/storage/memory/profile-store
 import { buildServer } from '../fixtures/build.js'
 import { allAnswered, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 const { url, call } = await buildServer(t, {
   console: true,

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
 import { allAnswered, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 /** A session that asks what the test has it ask. */
 async function world(t: Test) {

@@ -3,7 +3,7 @@ import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { goTo, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
 import { cuttingProxy } from '../fixtures/cutting-proxy.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 const { port, call, engine } = await buildServer(t, { console: true, script: {} })
 

@@ -3,7 +3,7 @@ import t from 'tap'
 import { buildServer, until } from '../fixtures/build.js'
 import { goTo, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 const { url } = await buildServer(t, { console: true, script: {} })
 const FIRST = 'usage?from=2026-01-01&to=2026-01-02'

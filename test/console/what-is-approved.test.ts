@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
 import { axe, openConsole, withBrowser } from '../fixtures/console-browser.js'
 
-const skip = withBrowser(t)
+const skip = withBrowser()
 
 /** The inbox, where agents ask for leave to run these commands. @param more of each input */
 async function asked(t: Test, commands: string[], more: object = {}) {

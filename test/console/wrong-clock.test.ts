@@ -1,8 +1,7 @@
 import { join } from 'node:path'
 import t from 'tap'
-import { closeBrowserAfter, consoleWorld, goTo, openConsole, skipWithoutChromium } from '../fixtures/console-browser.js'
+import { consoleWorld, goTo, openConsole, skipWithoutChromium } from '../fixtures/console-browser.js'
 
-closeBrowserAfter(t)
 const skip = skipWithoutChromium
 
 for (const hours of [30, -30])

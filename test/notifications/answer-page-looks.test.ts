@@ -1,9 +1,7 @@
 import t from 'tap'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import { axe, closeBrowserAfter, openConsole, shot, skipWithoutChromium } from '../fixtures/console-browser.js'
+import { axe, openConsole, shot, skipWithoutChromium } from '../fixtures/console-browser.js'
 import { WebhookSink } from '../fixtures/webhook-sink.js'
-
-closeBrowserAfter(t)
 
 t.test(
   'the page of a link can be read on a phone, also at twice the size, and heard',

@@ -1,5 +1,5 @@
 /**
- * What `npm test` runs: the light files of the folders below together, a process for each group, and every other file in a process of its
+ * What `npm test` runs: the files of the folders below together, a process for each group, and every other file in a process of its
  * own. Prints that list when it is run.
  */
 import { readdirSync, readFileSync } from 'node:fs'
@@ -9,6 +9,7 @@ export const ROOT = new URL('../../', import.meta.url)
 
 /** Of `test/`. */
 const GROUPS = {
+  windows: ['console'],
   edge: ['', 'plugins', 'profiles', 'daemon'],
   rules: [
     'lib',
@@ -24,15 +25,17 @@ const GROUPS = {
   engines: ['engines', 'engines/cli', 'engines/provider', 'idempotency'],
   stores: ['storage'],
   clients: ['client', 'console', 'documents'],
+  nodes: ['cluster'],
 }
 /** Has processes, or as many rounds as chance asks for. */
 const APART = /crash|restarts|races|property|conformance|egress/
+/** In the group of windows alone, which is one browser. */
 const WITH_BROWSER = /fixtures\/(console|console-browser|cross-origin-page)\.js'/
 /** What needs the binaries of agents or a registry. */
 const ELSEWHERE = ['agents', 'package']
 
 const read = (file) => readFileSync(new URL(file, ROOT), 'utf8')
-const isLight = (file) => !APART.test(file) && !WITH_BROWSER.test(read(file))
+const isOf = (group, file) => !APART.test(file) && WITH_BROWSER.test(read(file)) === (group === 'windows')
 
 const files = readdirSync(new URL('test/', ROOT), { recursive: true })
   .filter((name) => name.endsWith('.test.ts') && !ELSEWHERE.includes(name.split('/')[0]))
@@ -42,7 +45,7 @@ const files = readdirSync(new URL('test/', ROOT), { recursive: true })
 /** The files of a group, by their paths from the root. */
 export function filesOf(group) {
   const folders = GROUPS[group].map((folder) => posix.join('test', folder))
-  return folders.flatMap((folder) => files.filter((file) => posix.dirname(file) === folder && isLight(file)))
+  return folders.flatMap((folder) => files.filter((file) => posix.dirname(file) === folder && isOf(group, file)))
 }
 
 /** Groups first: the last one to end is a small file. */
