@@ -1,6 +1,7 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import t, { type Test } from 'tap'
+import { tried } from '../../src/lib/tried.js'
 import type { Call } from '../../src/storage/sql/call-queue.js'
 import { runBatch } from '../../src/storage/sqlite/batch.js'
 import { openDatabase, operationsOf } from '../../src/storage/sqlite/connection.js'
@@ -74,6 +75,23 @@ t.test(
     run(birth)
     t.equal(operations['journal.sweep'](30), false)
     t.same(operations['journal.read']('s', 0, 99, 10_000).seqs, [1, 2])
+  },
+)
+
+const OPEN_FILES = '/proc/self/fd'
+
+t.test(
+  'events need no file but those of the database: there may be none that can be made',
+  { skip: !existsSync(OPEN_FILES) && 'nothing tells which files are open' },
+  async (t) => {
+    const { run } = await world(t)
+    const open = () => {
+      const files = readdirSync(OPEN_FILES).map((fd) => tried(() => readlinkSync(join(OPEN_FILES, fd))) ?? '')
+      return files.filter((file) => basename(file).startsWith('etilqs_'))
+    }
+    const seqs = Array.from({ length: 100 }, (_, index) => index + 1)
+    const texts = seqs.map(() => '"'.padEnd(20_000, 'x'))
+    run(['journal.write', { ...(birth[1] as object), seqs, texts }], () => t.same(open(), []))
   },
 )
 

@@ -16,9 +16,10 @@ interface Next {
 export function eventWriter(db: Database) {
   /** By how many events each writes. */
   const statements: Statement[] = []
+  // what fails is rolled back with its transaction: to take back the rows of one statement, SQLite would keep pages in a temporary file
   const prepared = (count: number) =>
     db.prepare(
-      `INSERT INTO events (session, seq, json) VALUES ${Array(count).fill('(?, ?, CAST(? AS TEXT))').join(', ')}`,
+      `INSERT OR FAIL INTO events (session, seq, json) VALUES ${Array(count).fill('(?, ?, CAST(? AS TEXT))').join(', ')}`,
     )
 
   return (key: number, seqs: readonly number[], texts: readonly SqlValue[]): void => {
