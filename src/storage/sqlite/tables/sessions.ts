@@ -1,8 +1,7 @@
 import type { OperationsOf } from '../../sql/operations.js'
-import type { SessionWrite } from '../../sql/rows.js'
+import type { RestColumns, SessionWrite } from '../../sql/rows.js'
 import type { Database } from '../driver.js'
 import { Refusal } from '../failures.js'
-import { restValues } from '../packed-writes.js'
 import { atRestOperations } from './at-rest.js'
 import { eventReader, eventWriter } from './events.js'
 import { KnownSessions } from './known-sessions.js'
@@ -145,6 +144,9 @@ export function journalOperations(db: Database): OperationsOf<'journal'> {
     },
   }
 }
+
+const restValues = ({ ended, endedAt, asleep, wakesAt, sdkSession, engine, place }: RestColumns) =>
+  [ended, endedAt, asleep, wakesAt, sdkSession, engine, place] as const
 
 /** @returns the last one */
 function assertRising(id: string, seqs: readonly number[], after: number): number {
