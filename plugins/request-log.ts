@@ -11,6 +11,10 @@ import { forwardedTo } from './forwarding.js'
 export class RequestLog extends LogController {
   override incomingRequest(): void {}
 
+  override streamError(...told: Parameters<LogController['streamError']>): void {
+    written(() => super.streamError(...told))
+  }
+
   override requestCompleted(
     error: FastifyError | null | undefined,
     request: FastifyRequest,

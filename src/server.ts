@@ -151,10 +151,14 @@ const isFullLogger = (logger: Logger | undefined): logger is Logger & FastifyBas
 
 /** What Fastify makes of it for itself writes without trouble; what it makes of that for each request has its lines from the gateway. */
 const ofServer = (logger: FastifyBaseLogger): FastifyBaseLogger =>
-  Object.assign(Object.create(logger) as FastifyBaseLogger, {
+  takingAfter(logger, {
     child(...given: Parameters<FastifyBaseLogger['child']>) {
       const own = logger.child(...given)
       const child: FastifyBaseLogger['child'] = (...ofRequest) => own.child(...ofRequest)
-      return Object.assign(Object.create(own) as FastifyBaseLogger, withoutTrouble(own), { child })
+      return takingAfter(own, { ...withoutTrouble(own), child })
     },
   })
+
+/** Not assigned: a logger that is frozen lets nothing that takes after it be assigned what it has. */
+const takingAfter = (logger: FastifyBaseLogger, own: object): FastifyBaseLogger =>
+  Object.create(logger, Object.getOwnPropertyDescriptors(own))

@@ -3,6 +3,7 @@ import { type ClientHttp2Session, connect } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import cors from '@fastify/cors'
 import rateLimit from '@fastify/rate-limit'
+import type { FastifyBaseLogger } from 'fastify'
 import t from 'tap'
 import gatewayPlugin, { type MessageBlock } from '../../src/index.js'
 import { buildGateway, buildServer, SOME_CWD, until } from '../fixtures/build.js'
@@ -410,29 +411,37 @@ t.test("a client's bad frames are nothing that an operator is called for", async
 })
 
 t.test('a logger that throws costs a server of its own the lines of its requests, too, and nothing else', async (t) => {
-  const fails = (level: string) => () => {
-    throw new Error(`the log of ${level} is full`)
-  }
+  const told: unknown[] = []
+  const fails =
+    (level: string) =>
+    (...said: unknown[]) => {
+      told.push(said[1])
+      throw new Error(`the log of ${level} is full`)
+    }
   const lines = { info: fails('info'), warn: fails('warn'), error: fails('error'), debug: fails('debug') }
-  const full = {
+  const full = Object.freeze({
     ...lines,
     trace: fails('trace'),
     fatal: fails('fatal'),
     level: 'trace',
     silent() {},
-    child: () => full,
-  }
+    child: (): FastifyBaseLogger => full,
+  })
   const authenticate = ({ headers }: { headers: object }) => {
     if ('x-throw' in headers) throw new Error('no answer')
     return {}
   }
-  const { call } = await buildServer(t, { logger: full, allowUnauthenticated: false, authenticate })
+  const { call, url } = await buildServer(t, { logger: full, allowUnauthenticated: false, authenticate, docs: true })
   t.match(await call('POST', '/sessions', { cwd: SOME_CWD }), { status: 201 })
   t.match(await call('GET', '/none'), { status: 404 })
   t.match(await call('GET', '/sessions', undefined, { 'x-throw': '1' }), {
     status: 500,
     json: { code: 'SG_ERR_AUTHENTICATE_FAILED' },
   })
+  const leaves = new AbortController()
+  await fetch(`${url}/v1/docs/swagger-ui-bundle.js`, { signal: leaves.signal })
+  leaves.abort()
+  await until(() => told.includes('stream closed prematurely'))
   t.match(await call('GET', '/sessions'), { status: 200 })
 })
 
