@@ -19,8 +19,9 @@ export function parseJsonBodies(scope: FastifyInstance, maxBodyBytes: number): v
   scope.removeAllContentTypeParsers()
   scope.addHook('preParsing', (request, _reply, payload, done) => {
     const { 'content-encoding': encoding } = request.headers
-    // its end, which has been, would be waited for without one
-    if ((payload as Readable).readableEnded && announcesBody(request.raw)) return done(new Error(READ_BEFORE))
+    // its end, which has been, would be waited for without one; of a GET it is not read
+    const isRead = !/^(?:GET|HEAD)$/.test(request.method) && announcesBody(request.raw)
+    if (isRead && (payload as Readable).readableEnded) return done(new Error(READ_BEFORE))
     const isEncoded = encoding !== undefined && !/^(?:identity)?$/i.test(encoding.trim()) && announcesBody(request.raw)
     done(isEncoded ? new GatewayError('SG_ERR_UNSUPPORTED_MEDIA_TYPE', { detail: NOT_ENCODED }) : null)
   })

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { inspect } from 'node:util'
 import t, { type Test } from 'tap'
@@ -105,6 +105,10 @@ t.test('a request whose body the host’s own server has read is refused, and th
   const url = `http://127.0.0.1:${(host.address() as AddressInfo).port}/v1/sessions`
   t.equal((await fetch(url)).status, 200)
   const headers = { 'content-type': 'application/json', connection: 'close' }
+  // of which nobody would have read it
+  const [got] = await once(request(url, { headers: { ...headers, 'content-length': 2 } }).end('{}'), 'response')
+  t.equal(got.statusCode, 200)
+  got.resume()
   const made = await fetch(url, { method: 'POST', headers, body: JSON.stringify({ cwd: process.cwd() }) })
   t.equal(made.status, 500)
   t.match(said, [/The body was read before/])
