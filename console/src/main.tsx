@@ -7,7 +7,7 @@ import './styles/base.css'
 import './styles/shell.css'
 import './styles/print.css'
 
-// a file has no place here: dropped beside one it would be opened in the place of the page
+// a file has no place here: the browser would open it in the place of the page
 for (const type of ['dragover', 'drop'] as const)
   addEventListener(type, (event) => {
     if (!event.dataTransfer?.types.includes('Files')) return

@@ -34,8 +34,9 @@ const Taken = ({ tool, ts }: { tool: ToolPart; ts: number }) => {
 }
 
 const Input = ({ input }: { input: unknown }) => {
-  const { command, ...others } = (input ?? {}) as Record<string, unknown>
+  const command = (input as { command?: unknown } | undefined)?.command
   if (typeof command !== 'string') return <Json value={input} />
+  const { command: _, ...others } = input as object & { command: string }
   return (
     <>
       <Text text={command} class="code" dir="ltr" />
