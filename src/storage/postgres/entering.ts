@@ -4,16 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { VERSION } from '../../lib/package-root.js'
 import type { NodeAnnouncement } from '../cluster.js'
 import { StorageError } from '../storage.js'
+import { type Holder, isGone, nameOf, STARTED_AT } from './holders.js'
 import type { Link, LinkOptions } from './link.js'
-import {
-  type Holder,
-  isGone,
-  LOOK_AGAIN_MS,
-  type Neighbour,
-  nameOf,
-  neighboursAsked,
-  STARTED_AT,
-} from './membership.js'
+import { LOOK_AGAIN_MS, type Neighbour, neighboursAsked } from './membership.js'
 import { statement } from './plan.js'
 import { DELETE_SINGLE, INSERT, JOIN_IN_TURN, NAMESAKES } from './tables/members.js'
 import { integerArray, textArray } from './values.js'

@@ -2,9 +2,9 @@ import { shellQuoted } from '../../lib/shell-word.js'
 import { damagedAsked, damageLine, MAX_NAMED } from '../sql/json-columns.js'
 import { StorageError } from '../storage.js'
 import { failureOf, placeOf, urlWithoutPassword } from './failures.js'
+import { type Holder, holderOf, holdersIn } from './holders.js'
 import { lackOfKeys } from './keys.js'
 import { Link } from './link.js'
-import { type Holder, holdersOf } from './membership.js'
 import { StatementError } from './pipeline.js'
 import { statement } from './plan.js'
 import { inSchema, quoted, SCHEMA_VERSION, TABLES } from './schema.js'
@@ -80,7 +80,7 @@ export const doctorPostgres = (options: PostgresStorageOptions): Promise<Postgre
   look(options, async (link, schema, version) => {
     const [sizes] = await link.run([statement(SIZES, schema)])
     const [orphans] = await link.run([statement(ORPHANS)])
-    const holders = await holdersOf(link, version < SCHEMA_VERSION)
+    const holders = (await holdersIn(link.client, schema, version)).map(holderOf)
     const { events, snapshots, unswept } = orphans![0] as Record<string, number>
     const found = new Map(
       sizes!.map(({ name, rows, bytes }) => [name, { rows: rows as number, bytes: bytes as number }]),

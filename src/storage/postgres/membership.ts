@@ -2,10 +2,10 @@ import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
 import { VERSION } from '../../lib/package-root.js'
-import { processStartedAt } from '../../lib/process-list.js'
 import type { ClusterNode } from '../cluster.js'
 import { StorageError } from '../storage.js'
 import { failureOf } from './failures.js'
+import { type Holder, holderOf, holdersIn, isGone, nameOf, STARTED_AT } from './holders.js'
 import { Link, type LinkOptions } from './link.js'
 import { type Statement, StatementError } from './pipeline.js'
 import { statement } from './plan.js'
@@ -17,20 +17,12 @@ import { checkWays, type DirectOptions, KEEP_ALIVE } from './ways.js'
 const GRACE_MS = 10_000
 /** Whether who has it is gone. */
 export const LOOK_AGAIN_MS = 250
-/** Of this process, told once: reckoned anew after the clock was set, it would be that of another one. */
-export const STARTED_AT = processStartedAt()
-/** Others may have reckoned it a little later. */
-const SAME_START_MS = 5_000
 const RETRY: Backoff = { firstMs: 100, longestMs: 5_000 }
 
 const LOCK = `SELECT pg_try_advisory_lock(hashtextextended('session-gateway has ' || oid, 0)) AS mine FROM pg_namespace WHERE nspname = $1`
 const UNLOCK = `SELECT pg_advisory_unlock(hashtextextended('session-gateway has ' || oid, 0)) FROM pg_namespace WHERE nspname = $1`
 const LOCK_SHARED = LOCK.replace('try_advisory_lock', 'try_advisory_lock_shared')
 const UNLOCK_SHARED = UNLOCK.replace('advisory_unlock', 'advisory_unlock_shared')
-const HOLDERS = `SELECT host, pid, started_at AS "startedAt", version, name, coalesce(until > clock_timestamp(), false) AS "isAlive"
-  FROM @members LEFT JOIN @leases USING (n) WHERE term >= 0 ORDER BY n DESC`
-/** Before several could have it. */
-const HOLDERS_THEN = `SELECT host, pid, started_at AS "startedAt", version, NULL AS name, false AS "isAlive" FROM @members ORDER BY n DESC`
 const NEIGHBOURS = `SELECT n, name, url, protocol, version, slots, config, to_json(profiles)::text AS profiles, draining, host, pid, started_at AS "startedAt",
     term < 0 AS "hasLeft", coalesce(until < clock_timestamp(), true) AS "isExpired",
     CASE WHEN isfinite(until) THEN extract(epoch FROM until - clock_timestamp())::double precision * 1000 END AS "leftMs",
@@ -45,17 +37,6 @@ const ALONE = [
   ),
 ]
 const UPTIME = 'SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000 AS ms'
-
-/** Who uses a schema. */
-export interface Holder {
-  /** Of one of several; absent: it is the only one. */
-  name?: string
-  pid: number
-  host: string
-  /** Epoch milliseconds. */
-  startedAt: number
-  version: string
-}
 
 /**
  * The right to write to a schema: a row that every transaction that writes asks for, and beside it a lock that lasts as long as its
@@ -154,12 +135,6 @@ export class Membership {
   }
 }
 
-interface FoundHolder extends Omit<Holder, 'name'> {
-  name: string | null
-  /** Of one of several: its lease runs. */
-  isAlive: boolean
-}
-
 /** One of several processes, as the others see it. */
 export interface Neighbour extends Omit<ClusterNode, 'profiles'> {
   /** A list as JSON; null: it is of a version that does not say. */
@@ -195,7 +170,7 @@ async function take(link: Link, { schema, place }: LinkOptions, lock: string, un
   const isShared = lock === LOCK_SHARED
   for (;;) {
     const { rows } = await link.client.query(lock, [schema])
-    const found = (await holdersIn(link)).filter(({ name }) => !isShared || name === null)
+    const found = (await holdersIn(link.client, schema)).filter(({ name }) => !isShared || name === null)
     if (rows[0]?.mine !== true) throw held(place, schema, found.map(holderOf), isShared)
     const left = found.filter((holder) => !isGone(holder))
     const alive = left.filter(({ isAlive }) => isAlive)
@@ -208,38 +183,6 @@ async function take(link: Link, { schema, place }: LinkOptions, lock: string, un
     await sleep(LOOK_AGAIN_MS)
   }
 }
-
-/** Who has the schema, or had it and did not leave. @param isOld its version is from before several could have it */
-export async function holdersOf(link: Link, isOld: boolean): Promise<Holder[]> {
-  return (await holdersIn(link, isOld)).map(holderOf)
-}
-
-async function holdersIn(link: Link, isOld = false): Promise<FoundHolder[]> {
-  const [rows] = await link.run([statement(isOld ? HOLDERS_THEN : HOLDERS)])
-  return rows as unknown as FoundHolder[]
-}
-
-const holderOf = ({ name, pid, host, startedAt, version }: FoundHolder): Holder => ({
-  ...(name !== null && { name }),
-  ...{ pid, host, startedAt, version },
-})
-
-/** A process of this host that is not there any more. Of another host nobody here can tell. */
-export function isGone({ host, pid, startedAt }: Pick<Holder, 'host' | 'pid' | 'startedAt'>): boolean {
-  if (host !== hostname()) return false
-  // in a container every first process has the same number
-  if (pid === process.pid) return Math.abs(startedAt - STARTED_AT) > SAME_START_MS
-  try {
-    process.kill(pid, 0)
-    return false
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ESRCH'
-  }
-}
-
-/** As the messages name it. */
-export const nameOf = ({ name, pid, host, startedAt }: Holder): string =>
-  `${name === undefined ? '' : `node ${name}, `}process ${pid} on host ${host}, started at ${new Date(startedAt).toISOString()}`
 
 function held(place: string, schema: string, holders: readonly Holder[], isShared: boolean): StorageError {
   const by = holders.length > 0 ? holders.map(nameOf).join('; ') : 'another process that is just starting or ending'

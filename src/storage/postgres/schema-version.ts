@@ -1,5 +1,6 @@
 import { StorageError } from '../storage.js'
 import type { Client } from './driver.js'
+import { holderOf, holdersIn, isGone, nameOf } from './holders.js'
 import { assertKeys } from './keys.js'
 import { inSchema, MIGRATIONS, quoted, SCHEMA_VERSION, type Step } from './schema.js'
 
@@ -60,22 +61,21 @@ const isFor = (version: number, step: Step): boolean => typeof step !== 'string'
  * What is about to be done to the schema would break whoever has it under way, and leave it no way back.
  * @throws StorageError while somebody has it
  */
-async function assertNobodyHas(client: Client, schema: string): Promise<void> {
+async function assertNobodyHas(client: Client, schema: string, version: number): Promise<void> {
   const { rows } = await client.query(
     `SELECT pg_try_advisory_xact_lock(hashtextextended('session-gateway has ' || oid, 0)) AS "isFree" FROM pg_namespace WHERE nspname = $1`,
     [schema],
   )
-  if (rows[0].isFree) return
-  const holders = await client.query(
-    inSchema(
-      `SELECT string_agg(format('process %s on host %s', pid, host), ', ' ORDER BY n) AS names FROM @members`,
-      schema,
-    ),
-  )
+  const { isFree } = rows[0] as { isFree: boolean }
+  const left = (await holdersIn(client, schema, version)).filter((one) => !isGone(one))
+  // a node whose connection broke has its lease; a single gateway has none, and is there by the lock
+  const alive = left.filter(({ name, isAlive }) => isAlive || (!isFree && name === null))
+  if (isFree && alive.length === 0) return
+  const by = alive.map((one) => nameOf(holderOf(one))).join('; ') || 'a process that is just starting or ending'
   throw new StorageError(
     'STORAGE_HELD',
-    `The schema ${schema} is in use by an older version (${holders.rows[0].names ?? 'that is just starting or ending'}), which cannot go on with it ` +
-      'as this version makes it. Stop every gateway that uses it first. It was left as it is.',
+    `The schema ${schema} is in use by an older version (${by}), which cannot go on with it as this version makes it. ` +
+      'Stop every gateway that uses it first. It was left as it is.',
   )
 }
 
@@ -96,7 +96,7 @@ export async function migrate(client: Client, schema: string, steps: readonly St
       await client.query(
         inSchema('CREATE TABLE @schema_versions (version integer PRIMARY KEY, taken_at timestamptz NOT NULL)', schema),
       )
-    } else if (!steps.slice(from).every((step) => isFor(from, step))) await assertNobodyHas(client, schema)
+    } else if (!steps.slice(from).every((step) => isFor(from, step))) await assertNobodyHas(client, schema, from)
     for (let version = from; version < steps.length; version++) {
       const step = steps[version]!
       const { sql, usableFrom } = typeof step === 'string' ? { sql: step, usableFrom: null } : step
