@@ -366,10 +366,13 @@ t.test('a shutdown ends the turn, says so, keeps the session and starts nothing'
 
 t.test('an engine that whoever ends the gateway has ended, too, does not fail its session', async (t) => {
   const script: Script = { interrupt: ({ host }) => host.emit({ type: 'session_error', message: 'Ended by SIGINT.' }) }
-  const { registry, engine, gateway, again } = await buildJournaled(t, { script })
+  const warned: unknown[] = []
+  const logger = { ...silentLogger, warn: (fields: object) => void warned.push(fields) }
+  const { registry, engine, gateway, again } = await buildJournaled(t, { script, logger })
   const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
   await until(() => engine.last.sent.length === 1)
   await gateway.close()
+  t.match(warned, [{ sessionId: id, reason: 'Ended by SIGINT.' }])
   const { registry: next } = await again({ script: echo() })
   t.match((await eventsOf({ registry: next }, id)).slice(-2), [
     { type: 'turn_completed', subtype: 'interrupted', errors: ['The gateway was shut down.'] },

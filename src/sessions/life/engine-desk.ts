@@ -179,7 +179,14 @@ export class EngineDesk implements RunnerOwner {
       world.logger.warn({ sessionId, type: engineSays?.type }, 'the engine emitted an event that is not its to tell')
       return
     }
-    if (said.type === 'session_error' && this.#turns.endWithoutEngine()) return
+    if (said.type === 'session_error' && this.#turns.endWithoutEngine()) {
+      // no event tells what may have been a crash
+      world.logger.warn(
+        { sessionId: session.id, reason: said.message },
+        'the engine was gone before its turn was ended',
+      )
+      return
+    }
     const event = said.type === 'turn_completed' ? facts.withTotals(said) : said
     const row = ENGINE_EVENT_TYPES.get(event.type)!
     // what it does in the background may take turns of its own
