@@ -204,7 +204,7 @@ t.test(
   async (t) => {
     for (const [env, message] of [
       [{}, ' A new session with "resume": "scripted-session" goes on from there.'],
-      [{ ACP_NO_LOAD: '1' }, /SIGKILL\.$/],
+      [{ ACP_NO_LOAD: '1' }, /SIGKILL, as .* memory\.$/],
     ] as const) {
       const { runner, host } = await build(t, { env })
       await runner.start(host)
