@@ -9,7 +9,8 @@ export const ROOT = new URL('../../', import.meta.url)
 
 /** Of `test/`. */
 const GROUPS = {
-  windows: ['console'],
+  'windows-1': ['console'],
+  'windows-2': ['console'],
   edge: ['', 'plugins', 'profiles', 'daemon'],
   rules: [
     'lib',
@@ -29,13 +30,13 @@ const GROUPS = {
 }
 /** Has processes, or as many rounds as chance asks for. */
 const APART = /crash|restarts|races|property|conformance|egress/
-/** In the group of windows alone, which is one browser. */
+/** In the two groups of windows alone, each of which is one browser. */
 const WITH_BROWSER = /fixtures\/(console|console-browser|cross-origin-page)\.js'/
 /** What needs the binaries of agents or a registry. */
 const ELSEWHERE = ['agents', 'package']
 
 const read = (file) => readFileSync(new URL(file, ROOT), 'utf8')
-const isOf = (group, file) => !APART.test(file) && WITH_BROWSER.test(read(file)) === (group === 'windows')
+const isOf = (group, file) => !APART.test(file) && WITH_BROWSER.test(read(file)) === group.startsWith('windows')
 
 const files = readdirSync(new URL('test/', ROOT), { recursive: true })
   .filter((name) => name.endsWith('.test.ts') && !ELSEWHERE.includes(name.split('/')[0]))
@@ -45,7 +46,9 @@ const files = readdirSync(new URL('test/', ROOT), { recursive: true })
 /** The files of a group, by their paths from the root. */
 export function filesOf(group) {
   const folders = GROUPS[group].map((folder) => posix.join('test', folder))
-  return folders.flatMap((folder) => files.filter((file) => posix.dirname(file) === folder && isOf(group, file)))
+  const found = folders.flatMap((folder) => files.filter((file) => posix.dirname(file) === folder && isOf(group, file)))
+  const half = /-(\d)$/.exec(group)?.[1]
+  return half === undefined ? found : found.filter((_file, n) => n % 2 === half - 1)
 }
 
 /** Groups first: the last one to end is a small file. */

@@ -1,3 +1,3 @@
 import { runGroup } from '../loader/together.mjs'
 
-await runGroup('windows')
+await runGroup('windows-1')

@@ -1,0 +1,3 @@
+import { runGroup } from '../loader/together.mjs'
+
+await runGroup('windows-2')
