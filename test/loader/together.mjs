@@ -4,7 +4,7 @@
  */
 import { register } from 'node:module'
 import tap from 'tap'
-import { filesOf, ROOT } from '../together/suite.mjs'
+import { filesOf, ROOT } from '../batches/suite.mjs'
 import { undocumented } from './documented.mjs'
 
 register('./one-of-many.mjs', import.meta.url)

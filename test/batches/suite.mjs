@@ -9,8 +9,8 @@ export const ROOT = new URL('../../', import.meta.url)
 
 /** Of `test/`. */
 const GROUPS = {
-  'windows-1': ['console'],
-  'windows-2': ['console'],
+  'browsers-1': ['console'],
+  'browsers-2': ['console'],
   edge: ['', 'plugins', 'profiles', 'daemon'],
   rules: [
     'lib',
@@ -30,13 +30,13 @@ const GROUPS = {
 }
 /** Has processes, or as many rounds as chance asks for. */
 const APART = /crash|restarts|races|property|conformance|egress/
-/** In the two groups of windows alone, each of which is one browser. */
+/** In two groups alone, each of which has one browser. */
 const WITH_BROWSER = /fixtures\/(console|console-browser|cross-origin-page)\.js'/
 /** What needs the binaries of agents or a registry. */
 const ELSEWHERE = ['agents', 'package']
 
 const read = (file) => readFileSync(new URL(file, ROOT), 'utf8')
-const isOf = (group, file) => !APART.test(file) && WITH_BROWSER.test(read(file)) === group.startsWith('windows')
+const isOf = (group, file) => !APART.test(file) && WITH_BROWSER.test(read(file)) === group.startsWith('browsers')
 
 const files = readdirSync(new URL('test/', ROOT), { recursive: true })
   .filter((name) => name.endsWith('.test.ts') && !ELSEWHERE.includes(name.split('/')[0]))
@@ -51,11 +51,11 @@ export function filesOf(group) {
   return half === undefined ? found : found.filter((_file, n) => n % 2 === half - 1)
 }
 
-/** Groups first: the last one to end is a small file. */
+/** The runner takes them by their names: the folder of the groups comes first, so that the last one to end is a small file. */
 export function suite() {
   const groups = Object.keys(GROUPS)
   const together = new Set(groups.flatMap(filesOf))
-  return [...groups.map((group) => `test/together/${group}.mjs`), ...files.filter((file) => !together.has(file))]
+  return [...groups.map((group) => `test/batches/${group}.mjs`), ...files.filter((file) => !together.has(file))]
 }
 
 if (import.meta.url === `file://${process.argv[1]}`) console.log(suite().join('\n'))

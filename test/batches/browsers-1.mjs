@@ -1,3 +1,3 @@
 import { runGroup } from '../loader/together.mjs'
 
-await runGroup('windows-2')
+await runGroup('browsers-1')
