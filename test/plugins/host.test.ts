@@ -1,13 +1,8 @@
-import { once } from 'node:events'
-import { type ClientHttp2Session, connect } from 'node:http2'
-import type { AddressInfo } from 'node:net'
 import cors from '@fastify/cors'
 import rateLimit from '@fastify/rate-limit'
-import type { FastifyBaseLogger } from 'fastify'
 import t from 'tap'
 import gatewayPlugin, { type MessageBlock } from '../../src/index.js'
 import { buildGateway, buildServer, SOME_CWD, until } from '../fixtures/build.js'
-import { attach } from '../fixtures/client.js'
 import fastify from '../fixtures/host.js'
 import { hostWorld } from '../fixtures/host-world.js'
 import { isProblem } from '../fixtures/problem.js'
@@ -170,18 +165,6 @@ t.test(
   },
 )
 
-t.test('a host that logs errors alone has those of the gateway in its own log', async (t) => {
-  const lines: string[] = []
-  const host = fastify({ logger: { level: 'error', stream: { write: (line: string) => void lines.push(line) } } })
-  t.teardown(() => host.close())
-  const authenticate = () => {
-    throw new Error('the directory of users is away')
-  }
-  await host.register(gatewayPlugin, { ...hostWorld().options, authenticate })
-  t.equal((await host.inject('/v1/sessions')).statusCode, 500)
-  t.match(lines, [/the directory of users is away/])
-})
-
 t.test('what the host refuses before the gateway is asked keeps its status, on which clients act', async (t) => {
   const host = fastify()
   t.teardown(() => host.close())
@@ -220,85 +203,6 @@ t.test("a limit of the host's own is a 429 with its own Retry-After", async (t) 
   for (const url of ['/v1/sessions', '/v1/answer?token=x'])
     t.match(await host.inject(url), { statusCode: 429, headers: { 'retry-after': '40' } }, url)
 })
-
-t.test('over HTTP/2 a path that is a socket is refused, and the host lives on', async (t) => {
-  const host = fastify({ http2: true, forceCloseConnections: true })
-  await host.register(gatewayPlugin, hostWorld().options)
-  await host.listen({ port: 0 })
-  const client = connect(`http://127.0.0.1:${(host.server.address() as AddressInfo).port}`)
-  t.teardown(async () => {
-    client.close()
-    await host.close()
-  })
-  const created = await getOver(client, '/v1/sessions', JSON.stringify({ cwd: SOME_CWD }))
-  const { id } = JSON.parse(created.text)
-  const refused = await getOver(client, `/v1/sessions/${id}/ws`)
-  t.match(
-    { ...refused, json: JSON.parse(refused.text) },
-    { status: 426, upgrade: undefined, json: { code: 'SG_ERR_UPGRADE_REQUIRED' } },
-  )
-  t.match(await getOver(client, `/v1/sessions/${id}`), { status: 200 })
-  const gzip = { 'content-encoding': 'gzip' }
-  const encoded = await getOver(client, '/v1/sessions', '\u001f\u008b', gzip)
-  t.match([encoded.status, JSON.parse(encoded.text).detail], [415, /without a Content-Encoding/])
-  t.match(await getOver(client, '/v1/sessions', undefined, gzip), { status: 200 }, 'without a body')
-})
-
-t.test('over HTTP/2 a host is what the request is addressed to, and who leaves has left', async (t) => {
-  const waiting: (() => void)[] = []
-  let letIn = 0
-  const host = fastify({ http2: true, forceCloseConnections: true })
-  host.addHook('preHandler', async ({ url }) => {
-    if (url.endsWith('/events')) letIn++
-  })
-  await host.register(gatewayPlugin, {
-    ...hostWorld().options,
-    ...{ allowUnauthenticated: false, allowedHosts: ['127.0.0.1'], console: true },
-    authenticate: async ({ headers }) => {
-      if (headers.accept === 'text/event-stream') await new Promise<void>((resolve) => waiting.push(resolve))
-      return headers.authorization === 'Bearer right'
-    },
-  })
-  await host.listen({ port: 0, host: '127.0.0.1' })
-  const origin = `http://127.0.0.1:${(host.server.address() as AddressInfo).port}`
-  const client = connect(origin)
-  t.teardown(async () => {
-    client.destroy()
-    await host.close()
-  })
-  const signIn = JSON.stringify({ token: 'right' })
-  t.match(await getOver(client, '/v1/console/sessions', signIn, { origin }), { status: 201 })
-  t.match(await getOver(client, '/v1/console/sessions', signIn, { origin: 'http://evil.example' }), { status: 403 })
-  t.match(await getOver(client, '/v1/console/sessions', signIn, { ':authority': 'evil.example' }), {
-    ...{ status: 403, text: /SG_ERR_HOST_REFUSED/ },
-  })
-  const right = { authorization: 'Bearer right' }
-  const created = await getOver(client, '/v1/sessions', JSON.stringify({ cwd: SOME_CWD }), right)
-  const path = `/v1/sessions/${JSON.parse(created.text).id}`
-  const stream = client.request({ ':path': `${path}/events`, accept: 'text/event-stream', ...right })
-  await until(() => waiting.length === 1, 'somebody who waits to be let in')
-  stream.destroy()
-  await once(stream, 'close')
-  await getOver(client, path, undefined, right)
-  waiting[0]!()
-  await until(() => letIn === 1, 'somebody who is let in')
-  const clients = async () => JSON.parse((await getOver(client, path, undefined, right)).text).attachedClients
-  await clients()
-  t.equal(await clients(), 0)
-})
-
-async function getOver(client: ClientHttp2Session, path: string, body?: string, more: Record<string, string> = {}) {
-  const sends = body !== undefined && { ':method': 'POST', 'content-type': 'application/json' }
-  const request = client.request({ ':path': path, ...sends, ...more })
-  let head: Record<string, unknown> = {}
-  request.on('response', (headers) => {
-    head = headers
-  })
-  request.end(body)
-  let text = ''
-  for await (const chunk of request.setEncoding('utf8')) text += chunk
-  return { status: head[':status'], upgrade: head.upgrade, text }
-}
 
 t.test('what a host has already, and the gateway cannot share, stops the start with what to do', async (t) => {
   const crossed = fastify()
@@ -387,64 +291,6 @@ t.test('a BigInt in a meta is refused when it comes, not when everybody lists', 
     })
   }
   t.same(await registry.list(), [])
-})
-
-t.test("a client's bad frames are nothing that an operator is called for", async (t) => {
-  const lines: { level: string; fields: object }[] = []
-  const log = (level: string) => (fields: object | string) => void lines.push({ level, fields: Object(fields) })
-  const logger = { info: log('info'), warn: log('warn'), error: log('error'), debug: log('debug') }
-  const full = { ...logger, trace: log('trace'), fatal: log('fatal'), level: 'trace', silent() {}, child: () => full }
-  const { call, api } = await buildServer(t, { logger: full, queue: {} })
-  const { json } = await call('POST', '/sessions', { cwd: SOME_CWD })
-  const raw = (client: { socket: object }) => (client.socket as { _socket: { write(bytes: Buffer): void } })._socket
-  const session = await attach(t, api, json.id)
-  raw(session).write(Buffer.from([0x83, 0x80, 0, 0, 0, 0]))
-  t.equal((await session.untilClosed()).code, 1002)
-  const again = await attach(t, api, json.id)
-  again.send('no JSON')
-  await again.untilFrame('command_error')
-  t.same(
-    lines.filter(({ level, fields }) => ['warn', 'error', 'fatal'].includes(level) || 'err' in fields),
-    [],
-  )
-  t.ok(lines.some(({ level, fields }) => level === 'debug' && 'reason' in fields))
-})
-
-t.test('a logger that throws costs a server of its own the lines of its requests, too, and nothing else', async (t) => {
-  const told: unknown[] = []
-  const fails =
-    (level: string) =>
-    (...said: unknown[]) => {
-      told.push(said[1])
-      throw new Error(`the log of ${level} is full`)
-    }
-  const lines = { info: fails('info'), warn: fails('warn'), error: fails('error'), debug: fails('debug') }
-  const full = Object.freeze({
-    ...lines,
-    trace: fails('trace'),
-    fatal: fails('fatal'),
-    level: 'trace',
-    silent() {},
-    child: (): FastifyBaseLogger => full,
-  })
-  const authenticate = ({ headers }: { headers: object }) => {
-    if ('x-throw' in headers) throw new Error('no answer')
-    return {}
-  }
-  const { call, url } = await buildServer(t, { logger: full, allowUnauthenticated: false, authenticate, docs: true })
-  t.match(await call('POST', '/sessions', { cwd: SOME_CWD }), { status: 201 })
-  t.match(await call('GET', '/none'), { status: 404 })
-  t.match(await call('GET', '/sessions', undefined, { 'x-throw': '1' }), {
-    status: 500,
-    json: { code: 'SG_ERR_AUTHENTICATE_FAILED' },
-  })
-  // all of a file may be on its way before somebody leaves
-  while (!told.includes('stream closed prematurely')) {
-    const leaves = new AbortController()
-    await fetch(`${url}/v1/docs/swagger-ui-bundle.js`, { signal: leaves.signal })
-    leaves.abort()
-  }
-  t.match(await call('GET', '/sessions'), { status: 200 })
 })
 
 t.test('a block of a message is what its type says, to the compiler too', async (t) => {
