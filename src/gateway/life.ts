@@ -26,6 +26,8 @@ import type { Lookups } from './lookups.js'
 
 /** A store has at least that long to be closed. */
 const STORAGE_CLOSE_MS = 1_000
+/** Engines have that part of a shutdown's time to end: what they leave to be stored and delivered has the rest. */
+const SHARE_OF_ENGINES = 3 / 4
 /** A start that takes longer than this is told of. */
 const SLOW_START_MS = 10_000
 
@@ -177,8 +179,8 @@ export class GatewayLife {
   }
 
   async #windDown(): Promise<void> {
-    const { registry, queue, toolEndpoint, deliverer, guards } = this.#parts
-    await this.#finish(() => registry.endAll())
+    const { options, registry, queue, toolEndpoint, deliverer, guards } = this.#parts
+    await this.#finish(() => registry.endAll(SHARE_OF_ENGINES * options.shutdownTimeoutMs))
     await this.#finish(() => queue?.close())
     await this.#finish(() => registry.closeJournal())
     for (const store of this.#former) await this.#finish(() => store.close?.())

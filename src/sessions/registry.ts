@@ -11,6 +11,7 @@ import { KeyedLock } from '../lib/keyed-lock.js'
 import { Listeners } from '../lib/listeners.js'
 import type { Page } from '../lib/paging.js'
 import { Patience } from '../lib/patience.js'
+import { within } from '../lib/within.js'
 import type { PlannedNotification } from '../notifications/planned.js'
 import { answeredBy, type Principal, UNLIMITED, visible } from '../principal.js'
 import { parseCommand } from './clients/parse-command.js'
@@ -348,13 +349,15 @@ export class SessionRegistry {
     for (const session of this.#table.all()) session.clients.disconnectAll(close)
   }
 
-  /** Parks what waits and ends what nothing is kept of to go on from; resolves when the engines are gone. */
-  async endAll(): Promise<void> {
+  /** Parks what waits and ends what nothing is kept of to go on from; resolves when the engines are gone, or that time is over. */
+  async endAll(limitMs: number): Promise<void> {
+    const { clock } = this.#options
     this.#draining = true
     this.#sleep.close()
-    const atRest = new Map(this.#table.all().map((session) => [session.id, this.#sleep.sleepNow(session)]))
+    const endsAt = clock.steady() + limitMs
+    const atRest = new Map(this.#table.all().map((session) => [session.id, this.#sleep.sleepNow(session, endsAt)]))
     this.shared?.leaveAll(atRest)
-    await Promise.all(atRest.values())
+    await within(limitMs, Promise.all(atRest.values()), { clock })
     this.#table.stop()
     this.#archive.stop()
   }

@@ -364,6 +364,21 @@ t.test('a shutdown ends the turn, says so, keeps the session and starts nothing'
   t.equal(nextEngine.runners.length, 0)
 })
 
+t.test('a shutdown that has little time cuts off a turn that its engine does not end', async (t) => {
+  const script: Script = { interrupt: () => {} }
+  const { registry, engine, gateway, clock, again } = await buildJournaled(t, { script, shutdownTimeoutMs: 2_000 })
+  const { id } = await registry.create({ cwd: SOME_CWD, prompt: 'first' })
+  await until(() => engine.last.sent.length === 1)
+  const closed = gateway.close()
+  await clock.advance(2_000)
+  await closed
+  const { registry: next } = await again()
+  t.match((await eventsOf({ registry: next }, id)).slice(-2), [
+    { type: 'turn_completed', subtype: 'interrupted', errors: ['The gateway was shut down.'] },
+    { type: 'status_changed', status: 'idle' },
+  ])
+})
+
 t.test('an engine that whoever ends the gateway has ended, too, does not fail its session', async (t) => {
   const script: Script = { interrupt: ({ host }) => host.emit({ type: 'session_error', message: 'Ended by SIGINT.' }) }
   const warned: unknown[] = []

@@ -47,8 +47,8 @@ t.test('at shutdown a request without a limit is kept although the model has not
     const decided = runner.host.requestPermission({ toolName: 'Bash', toolUseId: 't1', input: {} })
     const timers = clock.pendingTimers
     const closed = gateway.close()
-    // that of the shutdown itself, and that of the grace
-    await until(() => clock.pendingTimers === timers + 2)
+    // that of the shutdown itself, that of all engines, and that of the grace
+    await until(() => clock.pendingTimers === timers + 3)
     if (ends === 'too late') {
       await clock.advance(2_000)
       t.match(await decided, { behavior: 'deny' })

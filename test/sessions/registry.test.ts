@@ -3,6 +3,7 @@ import { deferred } from '../../src/lib/deferred.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { buildGateway, SOME_CWD, until } from '../fixtures/build.js'
 import { ScriptedEngine } from '../fixtures/scripted-engine.js'
+import { WebhookSink } from '../fixtures/webhook-sink.js'
 
 const profiles = ['a', 'b'].map((name) => ({ name, engine: 'provider' as const, provider: { id: 'scripted' } }))
 
@@ -296,6 +297,25 @@ t.test('close of the gateway ends every session, refuses new ones and settles', 
   t.ok(closed && engine.last.closed)
   t.equal((await registry.list())[0]?.status, 'closed')
 })
+
+t.test(
+  'close of the gateway has time left for what is kept in memory to be delivered, whatever an engine does',
+  async (t) => {
+    const sink = await WebhookSink.start(t)
+    sink.answer = (_received, response) => void response.writeHead(503).end()
+    const { gateway, registry, clock } = await buildGateway(t, {
+      shutdownTimeoutMs: 1_000,
+      notifications: { webhook: { url: sink.url, events: ['session_closed'] }, attempts: 2, retryDelayMs: 60_000 },
+      script: { close: () => new Promise(() => {}) },
+    })
+    await registry.create({ cwd: SOME_CWD })
+    const closed = gateway.close()
+    await until(() => sink.received.length === 1 && sink.open === 0)
+    await clock.advance(750)
+    await until(() => sink.received.length === 2, 'the second attempt')
+    await closed
+  },
+)
 
 t.test(
   'what a host has resumed in place of what was asked for is in use while its engine is being built',

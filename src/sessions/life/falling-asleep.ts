@@ -1,5 +1,6 @@
 import { toError } from '../../errors.js'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
+import { graceUntil } from '../../lib/grace.js'
 import { within } from '../../lib/within.js'
 import type { JournalWrite } from '../kept/journal.js'
 import { asleep } from '../kept/mid-turn.js'
@@ -237,22 +238,23 @@ export class FallingAsleep {
   }
 
   /** Parks one that waits, attached clients or not, and takes the engine of any other. */
-  async sleepNow(session: Session): Promise<void> {
+  async sleepNow(session: Session, endsAt: number): Promise<void> {
     session.goingLook?.cancel()
-    if (session.leaveDesk.parksSoon) await this.#engineReady(session)
+    if (session.leaveDesk.parksSoon) await this.#engineReady(session, endsAt)
     const park = () => (session.leaveDesk.canPark ? this.#sleep(session, true) : undefined)
     await this.#parts.mailbox.run(session.id, park)
-    await session.leaveDesk.sleepNow()
+    await session.leaveDesk.sleepNow(endsAt)
     await session.engineGone
   }
 
   /** What somebody is asked would be denied only because the model had not ended its message. */
-  async #engineReady(session: Session): Promise<void> {
+  async #engineReady(session: Session, endsAt: number): Promise<void> {
+    const { clock } = this.#parts
     const ready = new Promise<void>((resolve) => {
       // a turn later, as any park
       this.#onChange.set(session, () => session.leaveDesk.parksSoon || setImmediate(resolve))
     })
-    await within(PARK_GRACE_MS, ready, { clock: this.#parts.clock })
+    await within(graceUntil(endsAt, PARK_GRACE_MS, clock), ready, { clock })
     this.#onChange.delete(session)
   }
 }

@@ -170,14 +170,17 @@ export class LeaveDesk {
       session.append({ type: 'status_changed', status: session.status, detail })
   }
 
-  /** Puts the session to sleep whatever it does, at the process' end; one that nothing is kept of is closed. Resolves when its engine is gone. */
-  async sleepNow(): Promise<void> {
+  /**
+   * Puts the session to sleep whatever it does, at the process' end; one that nothing is kept of is closed. Resolves when its engine is gone.
+   * @param endsAt as `Sleep.sleepNow`
+   */
+  async sleepNow(endsAt: number): Promise<void> {
     const session = this.#session
     const { parked, ended, midTurn, writer } = session
     if (!parked && !ended && !midTurn && !writer) return session.close('server')
     // the turn that is in the middle is left to an engine of the next process, which is built from the same snapshot, and nothing is told
     const isOver = parked || ended || midTurn !== undefined
-    if (!isOver && this.#turns.isAtWork && session.link) await this.#turns.endSoon()
+    if (!isOver && this.#turns.isAtWork && session.link) await this.#turns.endSoon(endsAt)
     if (!isOver) this.keepSnapshot()
     const { link } = session
     if (link) {

@@ -245,9 +245,12 @@ export class Sleep implements SessionSleep, ResultTaker {
     this.#fallingAsleep.close()
   }
 
-  /** Parks one that waits and ends what nothing is kept of to go on from; resolves when its engine is gone. */
-  sleepNow(session: Session): Promise<void> {
-    return this.#fallingAsleep.sleepNow(session)
+  /**
+   * Parks one that waits and ends what nothing is kept of to go on from; resolves when its engine is gone.
+   * @param endsAt until when that is waited for, as `Clock.steady` counts
+   */
+  sleepNow(session: Session, endsAt: number): Promise<void> {
+    return this.#fallingAsleep.sleepNow(session, endsAt)
   }
 
   #live(id: string): Session | undefined {

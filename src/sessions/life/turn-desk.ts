@@ -1,6 +1,7 @@
 import type { SessionEventOf } from '../../../schemas/events.js'
 import { GatewayError } from '../../errors.js'
 import { caught } from '../../lib/caught.js'
+import { graceUntil } from '../../lib/grace.js'
 import { newId } from '../../lib/new-id.js'
 import { wellFormed } from '../../lib/well-formed.js'
 import { within } from '../../lib/within.js'
@@ -201,9 +202,13 @@ export class TurnDesk {
     bridge.cancelAll('interrupted', 'The turn was interrupted.')
   }
 
-  /** Ends the turn in progress, for the end of the process; its engine has a little time for it. */
-  async endSoon(): Promise<void> {
+  /**
+   * Ends the turn in progress, for the end of the process; its engine has a little time for it.
+   * @param endsAt as `Sleep.sleepNow`
+   */
+  async endSoon(endsAt: number): Promise<void> {
     const session = this.#session
+    const { clock } = session.world
     if (this.#putBack()) return
     const over = new Promise<void>((resolve) => {
       this.onOver = resolve
@@ -213,7 +218,7 @@ export class TurnDesk {
       () => (session.inTurn ? over : undefined),
       () => {},
     )
-    await within(TURN_END_GRACE_MS, Promise.race([over, ending]), { clock: session.world.clock })
+    await within(graceUntil(endsAt, TURN_END_GRACE_MS, clock), Promise.race([over, ending]), { clock })
   }
 
   /**
