@@ -16,6 +16,10 @@ const STOP_GRACE_MS = 5_000
 export const LAST_WORDS_MS = 3_000
 /** What it said may arrive after its exit; a child that it left behind may keep the pipes open for ever. */
 const TRAILING_MS = 250
+/** Who ends it from outside, a service manager perhaps, may be about to end the gateway, too: its end is no failure then, and told so late. */
+const TOGETHER_MS = 1_000
+/** Signals, and how a program that heeds them exits. */
+const FROM_OUTSIDE: readonly unknown[] = ['SIGTERM', 'SIGINT', 'SIGHUP', 143, 130, 129, 0]
 const POLL_MS = 10
 const MAX_POLL_MS = 250
 const STDERR_TAIL = 4_096
@@ -164,6 +168,7 @@ export class AgentProcess {
     clearTimeout(timer)
     if (error) return `The agent could not be started: ${ended(error.message)}`
     await within(TRAILING_MS, this.#saidAll)
+    if (!this.#stopping && FROM_OUTSIDE.includes(signal ?? code)) await sleep(TOGETHER_MS)
     if (closed) {
       const seconds = LAST_WORDS_MS / 1_000
       return `The agent closed its standard ${closed}, did not end within ${seconds} s, and was ended.${this.saying}`

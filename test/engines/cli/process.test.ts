@@ -8,6 +8,7 @@ import { endOrphans, markerEnv } from '../../../src/engines/cli/markers.js'
 import { AgentProcess } from '../../../src/engines/cli/process.js'
 import { SpawnSlots } from '../../../src/engines/cli/spawn-slots.js'
 import { isRunning, isStopped, whenGone, whenStopped } from '../../fixtures/processes.js'
+import { turns } from '../../fixtures/turns.js'
 
 /** A shell that runs the script, as an agent would be run. */
 async function run(t: Test, script: string, sessionId = 'session-1') {
@@ -182,6 +183,28 @@ t.test(
     for (const { run, ms } of waits) if (ms <= 2_000) run()
     agent.child.stdin.write('removed\n')
     t.equal(await words, 'The agent exited with code 7.')
+  },
+)
+
+t.test(
+  'the end of one that somebody else has ended is told a moment later: its gateway may be about to end, too',
+  async (t) => {
+    for (const [script, words] of [
+      ['kill -TERM $$', 'The agent was ended by SIGTERM.'],
+      ["trap 'exit 143' TERM; kill -TERM $$", 'The agent exited with code 143.'],
+    ] as const) {
+      const agent = await run(t, script)
+      agent.child.stdout.resume()
+      let isTold = false
+      const told = agent.lastWords().then((last) => {
+        isTold = true
+        return last
+      })
+      await once(agent.child, 'close')
+      await turns(50)
+      t.notOk(isTold)
+      t.equal(await told, words)
+    }
   },
 )
 
