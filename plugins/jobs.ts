@@ -1,7 +1,15 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { CreateJobRequest, JobInfo, JobParams, ListJobsQuery, QueueStats, WebhookDelivery } from '../schemas/jobs.js'
+import {
+  CreateJobRequest,
+  JobInfo,
+  JobParams,
+  ListJobsQuery,
+  NextJobsQuery,
+  QueueStats,
+  WebhookDelivery,
+} from '../schemas/jobs.js'
 import { NoQuery } from '../schemas/sessions.js'
 import { type Cluster, wasUnheard } from '../src/cluster/cluster.js'
 import { GatewayError } from '../src/errors.js'
@@ -73,6 +81,12 @@ export const jobRoutes: FastifyPluginAsyncTypebox<{ queue: JobQueue; cluster?: A
   )
 
   scope.get('/queue', { schema: { response: { 200: QueueStats } } }, async ({ principal }) => queue.stats(principal))
+
+  scope.get(
+    '/queue/next',
+    { schema: { querystring: NextJobsQuery, response: { 200: Type.Array(JobInfo) } } },
+    async ({ query, principal }) => queue.next(query, principal),
+  )
 }
 
 /** @throws SG_ERR_NODE_UNREACHABLE when the other node does not have it any more, either · SG_ERR_NODE_LOST when it does not answer */

@@ -146,6 +146,14 @@ export const JobInfo = Type.Object(
 )
 export type JobInfo = Static<typeof JobInfo>
 
+export const NextJobsQuery = Type.Object(
+  {
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, description: 'At most so many. Default 50.' })),
+  },
+  strict,
+)
+export type NextJobsQuery = Static<typeof NextJobsQuery>
+
 export const QueueStats = Type.Object(
   {
     maxConcurrency: Type.Integer({ description: 'How many run at the same time.' }),

@@ -319,6 +319,14 @@ export const OPERATIONS: Record<string, Operation> = {
     codes: [...STORES],
     answer: examples.queueStats,
   },
+  'GET /queue/next': {
+    id: 'listNextJobs',
+    summary: 'List what runs next',
+    description:
+      'The first of the queued jobs that the caller may see, in the order in which they begin; those that wait for their time come last.',
+    codes: ['SG_ERR_VALIDATION', ...STORES],
+    answer: [{ ...examples.job, status: 'queued' }],
+  },
   'GET /queue/events': {
     id: 'followQueue',
     summary: 'Follow the queue',

@@ -67,6 +67,10 @@ const ANSWERS = new Map<string, Answer>(
       what: 'a list of jobs and when they fall due',
       taken: (answer) => eachOf(answer, (item) => withNumber(item, 'nextRunAt')),
     },
+    next: {
+      what: 'a list of ids',
+      taken: (answer) => eachOf(answer, (item) => (typeof item === 'string' ? item : undefined)),
+    },
   } satisfies Partial<Record<keyof QueueAdapter, Answer>>),
 )
 

@@ -349,6 +349,27 @@ export const queueAdapterConformance: readonly QueueAdapterCase[] = [
     },
   },
   {
+    name: 'gives the queued jobs in the order in which they are claimed, when it offers that',
+    async run(adapter, reopen) {
+      if (!adapter.next) return
+      assert.deepEqual(await adapter.next(10), [])
+      const later = Date.now() + HOUR_MS
+      await adapter.add(record('latest', { runAt: later + 1, priority: 9 }))
+      await adapter.add(record('later', { runAt: later, profile: 'two' }))
+      await adapter.add(record('begun'))
+      await adapter.claimNext()
+      await adapter.add(record('first'))
+      await adapter.add(record('second', { profile: 'two' }))
+      await adapter.add(record('urgent', { priority: 1 }))
+      await adapter.add(record('due', { runAt: 1, priority: 2 }))
+      const opened = reopen ? await reopen() : adapter
+      assert.deepEqual(await opened.next!(10), ['due', 'urgent', 'first', 'second', 'later', 'latest'])
+      assert.deepEqual(await opened.next!(3), ['due', 'urgent', 'first'])
+      assert.deepEqual(await opened.next!(10, ['two']), ['second', 'later'])
+      assert.deepEqual(await opened.next!(10, []), [])
+    },
+  },
+  {
     name: 'gives the jobs that are under way here, page by page, when it offers that',
     async run(adapter) {
       if (!adapter.owned) return

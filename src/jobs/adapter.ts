@@ -136,6 +136,11 @@ export interface QueueAdapter {
    * without both every queued job is read at the start.
    */
   delayed?(after: number, limit: number): Promise<{ id: string; nextRunAt: number }[]>
+  /**
+   * Ids of queued jobs in the order in which `claimNext` would give them, at most so many; those whose `nextRunAt` is yet to come are behind
+   * the others, by it. Absent: all queued jobs are listed for it.
+   */
+  next?(limit: number, profiles?: readonly string[]): Promise<string[]>
   /** Jobs that wait to be claimed and cannot be read: they are passed over. Absent, or more than looked at: nobody says so. */
   unreadable?(): Promise<Error[]>
   /** Jobs that are running or parked and are this process's, in pages. Absent: all active jobs are read at the start. */
@@ -207,6 +212,22 @@ export async function listJobs(
   const isSelected =
     records.length <= limit && records.every((record) => isAskedFor(record, filter) && record.info.id !== after?.id)
   return isSelected ? records : selectJobs(records, filter)
+}
+
+/** What `QueueAdapter.next` gives, also of an adapter that does not offer it. */
+export async function nextJobs(
+  adapter: QueueAdapter,
+  { limit, profiles, now }: { limit: number; profiles: readonly string[] | undefined; now: number },
+): Promise<string[]> {
+  if (adapter.next) return adapter.next(limit, profiles)
+  const queued = await listJobs(adapter, { status: ['queued'], ...(profiles && { profiles }) })
+  const dueOf = ({ info: { nextRunAt = 0 } }: JobRecord) => (nextRunAt > now ? nextRunAt : 0)
+  const priorityOf = ({ request }: JobRecord) => request.priority ?? 0
+  return queued
+    .reverse()
+    .sort((a, b) => dueOf(a) - dueOf(b) || priorityOf(b) - priorityOf(a))
+    .slice(0, limit)
+    .map(({ info }) => info.id)
 }
 
 const isAskedFor = ({ info }: JobRecord, { status, profiles }: JobFilter): boolean =>

@@ -3,6 +3,7 @@ import type {
   JobEvent,
   JobInfo,
   ListJobsQuery,
+  NextJobsQuery,
   QueueStats,
   WebhookDelivery,
 } from '../../schemas/jobs.js'
@@ -16,7 +17,7 @@ import type { Page } from '../lib/paging.js'
 import { patiently, persistently } from '../lib/patience.js'
 import { present } from '../lib/present.js'
 import type { Standstill } from '../lib/standstill.js'
-import { type Principal, UNLIMITED, visible } from '../principal.js'
+import { type Principal, UNLIMITED, visible, visibleProfiles } from '../principal.js'
 import type { ProfileCatalog } from '../profiles/catalog.js'
 import type { Admission } from '../sessions/admission.js'
 import type { OnCallCounted, OnTurnOver } from '../sessions/registry-options.js'
@@ -26,7 +27,7 @@ import type { DeliveryOrigin } from '../webhooks/delivery.js'
 import type { EgressGuard } from '../webhooks/egress.js'
 import { signingKeys } from '../webhooks/signing.js'
 import type { WebhookTarget } from '../webhooks/target.js'
-import { getJob, type QueueAdapter } from './adapter.js'
+import { getJob, nextJobs, type QueueAdapter } from './adapter.js'
 import { withAttempt } from './attempt-meter.js'
 import { Attempts } from './attempts.js'
 import { DailyBudget } from './budgets.js'
@@ -47,6 +48,9 @@ import type { RunLimits } from './run.js'
 import type { JobSessions } from './sessions.js'
 import { type QueueCluster, SharedQueue } from './shared-queue.js'
 import { Submissions, type Submitter } from './submissions.js'
+
+/** As many are listed of what runs next. */
+const NEXT_JOBS = 50
 
 export interface JobQueueOptions extends QueueServerOptions {
   adapter: QueueAdapter
@@ -294,6 +298,21 @@ export class JobQueue {
     const { adapter, clock } = this.#options
     const shownAs = (job: StoredJob) => copyOf(inPage(this.#seen(job)))
     return patiently(clock, () => jobPage(adapter, query, principal, shownAs))
+  }
+
+  /** The first of the queued jobs that a caller may see, in the order in which they begin. */
+  async next({ limit = NEXT_JOBS }: NextJobsQuery = {}, principal: Principal = UNLIMITED): Promise<JobInfo[]> {
+    const { adapter, clock } = this.#options
+    const asked = { limit, profiles: visibleProfiles(principal), now: clock.now() }
+    const ids = await patiently(clock, () => nextJobs(adapter, asked))
+    const jobs: JobInfo[] = []
+    // one by one: each has its prompt whole
+    for (const id of ids) {
+      const record = await getJob(adapter, id)
+      const seen = record && this.#seen(record.info)
+      if (seen?.status === 'queued') jobs.push(copyOf(inPage(seen)))
+    }
+    return jobs
   }
 
   /** The last attempts to deliver a job's events to its webhook, newest first. */

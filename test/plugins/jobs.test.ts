@@ -19,7 +19,7 @@ const authenticate = ({ headers }: FastifyRequest) => {
 
 t.test('without a queue there are no job routes, for no method', async (t) => {
   const { call } = await buildServer(t)
-  for (const path of ['/jobs', '/jobs/x', '/jobs/x/deliveries', '/queue', '/queue/ws', '/queue/events'])
+  for (const path of ['/jobs', '/jobs/x', '/jobs/x/deliveries', '/queue', '/queue/next', '/queue/ws', '/queue/events'])
     for (const method of ['GET', 'POST', 'DELETE', 'PUT']) t.equal((await call(method, path)).status, 404, path)
 })
 
@@ -149,6 +149,12 @@ t.test('nobody sees, counts or cancels the jobs of profiles they may not see', a
   t.match((await as('one')('GET', '/queue')).json, { running: 1, queued: 0 })
   t.match((await as('two')('GET', '/queue')).json, { running: 0, queued: 1 })
   t.match((await as('*')('GET', '/queue')).json, { running: 1, queued: 1 })
+  for (const [caller, count] of [
+    ['one', 0],
+    ['two', 1],
+    ['*', 1],
+  ] as const)
+    t.equal((await as(caller)('GET', '/queue/next')).json.length, count, 'nobody is told what others wait for')
 })
 
 t.test('the session of a job can be deleted while its runner is being built', async (t) => {
@@ -253,7 +259,14 @@ t.test('the documents and the metrics know of jobs when there is a queue', async
   const { call, engine, url, worker } = await buildServer(t, { queue: {}, metrics: true })
   const openapi = (await call('GET', '/openapi.json')).json
   const paths = Object.keys(openapi.paths).filter((path) => /jobs|queue/.test(path))
-  t.same(paths.sort(), ['/v1/jobs', '/v1/jobs/{id}', '/v1/jobs/{id}/deliveries', '/v1/queue', '/v1/queue/events'])
+  t.same(paths.sort(), [
+    '/v1/jobs',
+    '/v1/jobs/{id}',
+    '/v1/jobs/{id}/deliveries',
+    '/v1/queue',
+    '/v1/queue/events',
+    '/v1/queue/next',
+  ])
   const asyncapi = (await call('GET', '/asyncapi.json')).json
   t.same(Object.keys(asyncapi.channels.queue.messages), ['queue_attached', 'job_event', 'queue_stats'])
   const sink = await WebhookSink.start(t)

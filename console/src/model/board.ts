@@ -32,11 +32,15 @@ export function withJobs(jobs: Jobs, fresh: readonly JobInfo[]): Jobs {
 /** When a job came to where it is. */
 const since = (job: JobInfo): number => job.finishedAt ?? job.parkedAt ?? job.startedAt ?? job.createdAt
 
-/** Each column in its order: what waits oldest first, as it is taken; what runs or ended newest first. */
-export function columnsOf(jobs: Jobs): Record<Column, JobInfo[]> {
+/** Where a job stands among those that are known to begin next. */
+export type Turns = ReadonlyMap<string, number>
+
+/** Each column in its order: what waits as it is taken, so far as that is known, then oldest first; what runs or ended newest first. */
+export function columnsOf(jobs: Jobs, turns: Turns = new Map()): Record<Column, JobInfo[]> {
   const columns: Record<Column, JobInfo[]> = { queued: [], retrying: [], running: [], parked: [], done: [] }
   for (const job of jobs.values()) columns[columnOf(job)].push(job)
-  columns.queued.sort((a, b) => a.createdAt - b.createdAt)
+  const turnOf = ({ id }: JobInfo): number => turns.get(id) ?? turns.size
+  columns.queued.sort((a, b) => turnOf(a) - turnOf(b) || a.createdAt - b.createdAt)
   columns.retrying.sort((a, b) => (a.nextRunAt ?? a.createdAt) - (b.nextRunAt ?? b.createdAt))
   for (const name of ['running', 'parked', 'done'] as const) columns[name].sort((a, b) => since(b) - since(a))
   return columns

@@ -1,10 +1,11 @@
 import { batch, signal } from '@preact/signals'
 import type { JobInfo, Pages, QueueFrame, QueueStats } from '../../../client/index.js'
-import { client } from '../api.js'
-import { type Column, columnOf, isOver, type Jobs, withJobs } from '../model/board.js'
+import { client, request } from '../api.js'
+import { type Column, columnOf, isOver, type Jobs, type Turns, withJobs } from '../model/board.js'
 import { nextFrame } from '../model/next-frame.js'
 import { LinkState } from './link.js'
 import { noteEnd } from './me.js'
+import { Rereading } from './reread.js'
 
 const PAGE = 50
 const MAX_KEPT = 1_000
@@ -14,12 +15,12 @@ const SHOWN = 200
 const STATUSES: readonly JobInfo['status'][] = ['queued', 'running', 'parked', 'succeeded', 'failed', 'canceled']
 
 /** What has pages to come, by the column that they are for. */
-type Turns = { column: Column; pages: Pages<JobInfo> }[]
+type Pending = { column: Column; pages: Pages<JobInfo> }[]
 
 /** The next page of each, and those that go on; one that could not be read, as `error` says, is the next still. */
-async function turned(turns: Turns): Promise<{ found: JobInfo[]; rest: Turns; error?: unknown }> {
+async function turned(turns: Pending): Promise<{ found: JobInfo[]; rest: Pending; error?: unknown }> {
   const found: JobInfo[] = []
-  const rest: Turns = []
+  const rest: Pending = []
   let error: unknown
   const next = await Promise.allSettled(turns.map(({ pages }) => pages.next()))
   for (const [at, turn] of next.entries()) {
@@ -30,6 +31,11 @@ async function turned(turns: Turns): Promise<{ found: JobInfo[]; rest: Turns; er
   return { found, rest, error }
 }
 
+/** None of a gateway that is older than this page; why nothing can be read is said of the pages. */
+const nextJobs = (): Promise<JobInfo[]> => request<JobInfo[]>('GET', '/queue/next').catch(() => [])
+
+const turnsOf = (next: readonly JobInfo[]): Turns => new Map(next.map(({ id }, at) => [id, at]))
+
 /** The queue as it is, followed for as long as somebody looks at it. */
 export class QueueState {
   readonly jobs = signal<Jobs>(new Map())
@@ -38,6 +44,9 @@ export class QueueState {
   readonly error = signal<unknown>(undefined)
   /** The columns of which there is more than was loaded. */
   readonly more = signal<ReadonlySet<Column>>(new Set())
+  /** What begins next of all that is queued, which may be on no page that was loaded. */
+  readonly turns = signal<Turns>(new Map())
+  readonly #nextAnew = new Rereading(() => this.#readNext(), { gapMs: REREAD_MS })
   /** As many of a column are shown. */
   readonly shown = signal(SHOWN)
   /** What each running job is doing, one line, by its id. */
@@ -45,7 +54,7 @@ export class QueueState {
   readonly #linkState = new LinkState()
   /** How often the pages have begun anew. */
   readonly begun = signal(0)
-  #turns: Turns = []
+  #turns: Pending = []
   #reading = 0
   #readAt = 0
   /** So many jobs are kept, until they are read anew. */
@@ -111,6 +120,7 @@ export class QueueState {
     const told: JobInfo[] = []
     const doing = new Map(this.doing.value)
     let isAttached = false
+    let isMoved = false
     for (const frame of frames) {
       if (frame.type !== 'job_event') {
         this.stats.value = frame.stats
@@ -119,6 +129,7 @@ export class QueueState {
       }
       const { job, progress } = frame.event
       told.push(job)
+      isMoved ||= progress === undefined
       if (progress) doing.set(job.id, progress.preview)
       if (isOver(job)) doing.delete(job.id)
     }
@@ -128,6 +139,7 @@ export class QueueState {
     // nothing is replayed: what was before is on the pages; and what has ended long ago is let go
     const isFull = this.jobs.value.size > this.#most && Date.now() - this.#readAt > REREAD_MS
     if (isAttached || isFull) void this.read()
+    else if (isMoved) this.#nextAnew.again()
   }
 
   /** The first page of each status. What was known and is listed no more is gone, unless it was told of meanwhile. */
@@ -141,10 +153,11 @@ export class QueueState {
         column: columnOf({ status, attempt: 1 }),
         pages: client.jobs.list({ status, limit: PAGE }).pages()[Symbol.asyncIterator](),
       }))
-      const { found, rest, error } = await turned(turns)
+      const [{ found, rest, error }, next] = await Promise.all([turned(turns), nextJobs()])
       if (error !== undefined) throw error
       if (mine !== this.#reading) return
-      this.jobs.value = withJobs(withJobs(new Map(), found), heard)
+      this.jobs.value = withJobs(withJobs(withJobs(new Map(), next), found), heard)
+      this.turns.value = turnsOf(next)
       this.#most = MAX_KEPT
       this.shown.value = SHOWN
       this.begun.value++
@@ -156,6 +169,19 @@ export class QueueState {
     } finally {
       this.#meanwhile.delete(heard)
     }
+  }
+
+  async #readNext(): Promise<void> {
+    const heard: JobInfo[] = []
+    this.#meanwhile.add(heard)
+    const begun = this.begun.value
+    const next = await nextJobs()
+    this.#meanwhile.delete(heard)
+    if (begun !== this.begun.value) return
+    batch(() => {
+      this.jobs.value = withJobs(withJobs(this.jobs.value, next), heard)
+      this.turns.value = turnsOf(next)
+    })
   }
 
   async loadMore(column: Column): Promise<void> {
@@ -173,7 +199,7 @@ export class QueueState {
     this.error.value = error
   }
 
-  #keepTurns(turns: Turns): void {
+  #keepTurns(turns: Pending): void {
     this.#turns = turns
     this.more.value = new Set(turns.map(({ column }) => column))
   }

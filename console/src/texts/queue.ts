@@ -26,6 +26,7 @@ export const queue = {
     of ? `${used} of ${of} tokens today` : `${used} tokens today`,
   paused: 'Paused: the tokens of today are used up. It goes on',
   loadMore: 'Load more',
+  loadBetween: 'Load more in between',
   loadEarlier: 'Load earlier',
   attempt: (n: number, of: number) => `attempt ${n} of ${of}`,
   attemptOf: (n: number, of: number) => `${n} of ${of}`,

@@ -177,6 +177,16 @@ export function createMemoryQueueAdapter({ now = Date.now, onKey, onDelivery }: 
       }
       return found
     },
+    async next(limit, profiles) {
+      const found: string[] = []
+      takeDue()
+      for (const list of [ready, delayed])
+        for (const { record } of list.ascending()) {
+          if (found.length >= limit) return found
+          if (!profiles || profiles.includes(record.info.profile)) found.push(record.info.id)
+        }
+      return found
+    },
     async remove(id) {
       const entry = entries.get(id)
       if (!entry) return

@@ -86,6 +86,8 @@ export interface Operations {
   'jobs.counts'(): JobCount[]
   /** Of those that wait for a time after this one, the one that falls due first before the others. */
   'jobs.delayed'(after: number, limit: number): { id: string; nextRunAt: number }[]
+  /** Ids of the queued ones of these profiles, or of all, as they are claimed from then on, those that fall due later behind the others. */
+  'jobs.next'(now: number, limit: number, profiles?: readonly string[]): string[]
   /** Jobs of this process that are running or parked, in the order of submission. */
   'jobs.owned'(after: number, limit: number): JobRow[]
   /** Ids of those with damaged text among the first that are ready. */

@@ -39,6 +39,7 @@ export const queueAdapter = (call: CallDatabase, now: () => number): QueueAdapte
     recordOf(await call('jobs.update', id, patch, expected, deliveries?.map(deliveryValues))),
   counts: () => call('jobs.counts'),
   delayed: (after, limit) => call('jobs.delayed', after, limit),
+  next: (limit, profiles) => call('jobs.next', now(), limit, profiles),
   async *owned(onUnreadable = () => {}) {
     for (let after = 0; ; ) {
       const rows = await call('jobs.owned', after, JOBS_PER_PAGE)

@@ -14,7 +14,8 @@ const says = texts.queue
 
 /** The jobs by how they stand, as they change. */
 export function Board({ state }: { state: QueueState }) {
-  const columns = columnsOf(state.jobs.value)
+  const turns = state.turns.value
+  const columns = columnsOf(state.jobs.value, turns)
   const stats = state.stats.value
   /** What the queue counts is more than is loaded, at times. */
   const countOf = (column: Column): number => {
@@ -24,27 +25,35 @@ export function Board({ state }: { state: QueueState }) {
   }
   return (
     <div class="board">
-      {COLUMNS.map((column) => (
-        <section key={column} class={`column column-${column}`} aria-labelledby={`column-${column}`}>
-          <h2 id={`column-${column}`}>
-            {says.columns[column]} <span class="quiet-text">{countOf(column) || ''}</span>
-          </h2>
-          {columns[column].length === 0 ? (
-            <p class="quiet-text column-none">{says.none[column]}</p>
-          ) : (
-            <Cards>
-              {columns[column].slice(0, state.shown.value).map((job) => (
-                <Card key={job.id} job={job} column={column} doing={state.doing.value.get(job.id)} />
-              ))}
-            </Cards>
-          )}
-          {state.more.value.has(column) && (
-            <More onMore={() => void state.loadMore(column)}>
-              {column === 'done' ? says.loadEarlier : says.loadMore}
-            </More>
-          )}
-        </section>
-      ))}
+      {COLUMNS.map((column) => {
+        const shown = columns[column].slice(0, state.shown.value)
+        const isNext = ({ id }: JobInfo): boolean => turns.size === 0 || turns.has(id)
+        /** What is not loaded of those that are queued is behind what begins next, and before the newest. */
+        const isBetween = column === 'queued'
+        const hasMore = state.more.value.has(column) && (!isBetween || countOf(column) > columns[column].length)
+        const first = isBetween && hasMore ? shown.filter(isNext) : shown
+        const cards = (jobs: readonly JobInfo[]) => (
+          <Cards>
+            {jobs.map((job) => (
+              <Card key={job.id} job={job} column={column} doing={state.doing.value.get(job.id)} />
+            ))}
+          </Cards>
+        )
+        return (
+          <section key={column} class={`column column-${column}`} aria-labelledby={`column-${column}`}>
+            <h2 id={`column-${column}`}>
+              {says.columns[column]} <span class="quiet-text">{countOf(column) || ''}</span>
+            </h2>
+            {shown.length === 0 ? <p class="quiet-text column-none">{says.none[column]}</p> : cards(first)}
+            {hasMore && (
+              <More onMore={() => void state.loadMore(column)}>
+                {column === 'done' ? says.loadEarlier : isBetween ? says.loadBetween : says.loadMore}
+              </More>
+            )}
+            {first.length < shown.length && cards(shown.slice(first.length))}
+          </section>
+        )
+      })}
     </div>
   )
 }

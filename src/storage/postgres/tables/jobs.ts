@@ -88,6 +88,12 @@ const COUNTS = `SELECT profile, status, count(*) AS count FROM @jobs
   WHERE status IN ('queued', 'running', 'parked') GROUP BY profile, status`
 const DELAYED = `SELECT id, next_run_at AS "nextRunAt" FROM @jobs
   WHERE NOT ready AND next_run_at > $1 ORDER BY next_run_at, n LIMIT $2`
+const IS_ASKED = '($1::text[] IS NULL OR profile = ANY ($1::text[]))'
+const NEXT = `SELECT id FROM (
+    (SELECT id, n, priority, 0 AS due FROM @jobs WHERE ready AND ${IS_ASKED} ORDER BY priority DESC, n LIMIT $3)
+    UNION ALL SELECT id, n, priority, 0 FROM @jobs WHERE NOT ready AND next_run_at <= $2 AND ${IS_ASKED}
+    UNION ALL (SELECT id, n, 0, next_run_at FROM @jobs WHERE NOT ready AND next_run_at > $2 AND ${IS_ASKED} ORDER BY next_run_at, n LIMIT $3)
+  ) AS j ORDER BY due, priority DESC, n LIMIT $3`
 const OWNED = `SELECT ${COLUMNS} FROM @jobs WHERE owner = $1 AND n > $2 ORDER BY n LIMIT $3`
 const ENDED = `SELECT info FROM @jobs WHERE finished_at <= $1 AND ${isKept('info')} ORDER BY finished_at, n LIMIT $2`
 const UNREADABLE = `SELECT id FROM (SELECT id, info, request FROM @jobs WHERE ready ORDER BY priority DESC, n LIMIT $1) AS j
@@ -210,6 +216,10 @@ export const jobPlans = (jobs: KnownJobs, newClaim: () => string, me: number) =>
     },
     'jobs.counts': () => rowsOf<JobCount>(COUNTS),
     'jobs.delayed': (after, limit) => rowsOf<{ id: string; nextRunAt: number }>(DELAYED, after, limit),
+    'jobs.next': (now, limit, profiles) =>
+      asks(statement(NEXT, profiles ? textArray(profiles) : null, now, limit), (rows) =>
+        rows.map(({ id }) => id as string),
+      ),
     'jobs.owned': (after, limit) => asks(statement(OWNED, me, after, limit), (rows) => rows.map(jobRow)),
     'jobs.unreadable': (limit) => asks(statement(UNREADABLE, limit), (rows) => rows.map(({ id }) => id as string)),
     'jobs.ended': (finishedBy, limit) =>

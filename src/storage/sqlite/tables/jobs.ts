@@ -35,6 +35,15 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
   const delayed = db.prepare(
     'SELECT id, next_run_at AS nextRunAt FROM jobs WHERE ready = 0 AND next_run_at > ? ORDER BY next_run_at, n LIMIT ?',
   )
+  const isAsked = '(?1 IS NULL OR profile IN (SELECT value FROM json_each(?1)))'
+  const upcoming = db.prepare(
+    `SELECT id FROM (
+       SELECT * FROM (SELECT id, n, priority, 0 AS due FROM jobs WHERE ready = 1 AND ${isAsked} ORDER BY priority DESC, n LIMIT ?3)
+       UNION ALL SELECT id, n, priority, 0 FROM jobs WHERE ready = 0 AND next_run_at <= ?2 AND ${isAsked}
+       UNION ALL SELECT * FROM (
+         SELECT id, n, 0, next_run_at FROM jobs WHERE ready = 0 AND next_run_at > ?2 AND ${isAsked} ORDER BY next_run_at, n LIMIT ?3)
+     ) ORDER BY due, priority DESC, n LIMIT ?3`,
+  )
   const underWay = db.prepare(
     `SELECT n, id, rev, info, request FROM jobs WHERE status IN ('running', 'parked') AND n > ? ORDER BY n LIMIT ?`,
   )
@@ -120,6 +129,8 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
     'jobs.remove': (id) => void remove.run(id),
     'jobs.counts': () => counts.all(),
     'jobs.delayed': (after, limit) => delayed.all(after, limit),
+    'jobs.next': (now, limit, profiles) =>
+      upcoming.all(profiles ? JSON.stringify(profiles) : null, now, limit).map(({ id }) => id),
     'jobs.owned': (after, limit) => underWay.all(after, limit),
     'jobs.unreadable'(limit) {
       const ids: string[] = []
