@@ -9,6 +9,7 @@ import { Page } from './parts/page.js'
 import { SignIn } from './parts/sign-in.js'
 import { route } from './route.js'
 import { SCREENS } from './screens.js'
+import { askForBuild } from './state/build.js'
 import { feedLink, startFeed, stopFeed, waiting } from './state/feed.js'
 import { access, findOut, keepAsking, signedIn } from './state/me.js'
 import { followPresses, renewPush } from './state/push.js'
@@ -29,10 +30,12 @@ export function App() {
   }, [who])
   // also while nobody is in, who then signs in there
   useEffect(followPresses, [])
-  // whoever is in may see other things since the gateway was started anew
+  // whoever is in may see other things since the gateway was started anew, and it may be another version
   const isBack = feedLink.value.state === 'back'
   useEffect(() => {
-    if (isBack) void findOut()
+    if (!isBack) return
+    void findOut()
+    void askForBuild()
   }, [isBack])
   useSignalEffect(() => {
     const { permissions, questions } = waiting.value

@@ -39,6 +39,7 @@ const shell = {
     offline: 'Offline. You see what was last known.',
     caughtUp: 'Caught up, nothing missed',
     gap: 'Caught up, but part of what happened is no longer kept',
+    ofBefore: 'The gateway has another version of this page by now.',
     ended: (why: string) => `No connection: ${why}`,
   },
 }

@@ -1,11 +1,12 @@
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { buildServer, SOME_CWD } from '../fixtures/build.js'
-import { goTo, openConsole, withBrowser } from '../fixtures/console-browser.js'
+import { goTo, isLive, openConsole, withBrowser } from '../fixtures/console-browser.js'
+import { cuttingProxy } from '../fixtures/cutting-proxy.js'
 
 const skip = withBrowser()
 
-const { url, call } = await buildServer(t, { console: true, script: {}, queue: {} })
+const { url, port, call } = await buildServer(t, { console: true, script: {}, queue: {} })
 
 /** What the page has not fetched by now is gone, as after an upgrade of the gateway: the build of the new one has other names. */
 const replaced = (page: Page) => page.route('**/assets/*.js', (route) => route.fulfill({ status: 404, body: '' }))
@@ -45,4 +46,30 @@ t.test('so it does of what an action would need', { skip }, async (t) => {
     page.getByRole('button', { name: 'Download as Markdown' }).click(),
   ])
   t.equal(file.suggestedFilename(), 'Tides.md')
+})
+
+t.test('a page hears of another version when its connection is back', { skip }, async (t) => {
+  const proxy = await cuttingProxy(t)
+  proxy.target = port
+  const { page } = await openConsole(t, `${proxy.origin}/v1/console/`, { at: 'inbox', loses: true })
+  const said = page.getByText('The gateway has another version of this page')
+  const caughtUp = page.getByText('Caught up, nothing missed').first()
+  await isLive(page)
+  /** The connection is lost, and back. @param answer to whoever asks for the page then */
+  const isBack = async (answer: object) => {
+    await page.unrouteAll()
+    await page.route('**/v1/console/', (route) => route.fulfill(answer))
+    const asked = page.waitForResponse('**/v1/console/')
+    proxy.cut()
+    await asked
+    await caughtUp.waitFor()
+  }
+  await isBack({ contentType: 'text/html', body: '<h1>Accept the terms of this network</h1>' })
+  t.equal(await said.count(), 0, 'what is no console says nothing')
+  await isBack({ contentType: 'text/html', body: '<script type="module" src="./assets/index-Another1.js"></script>' })
+  await said.waitFor()
+  await page.unrouteAll()
+  await page.getByRole('button', { name: 'Load the page anew' }).click()
+  await isLive(page)
+  t.equal(await said.count(), 0)
 })
