@@ -4,6 +4,7 @@ import { checkPostgres } from '../../src/storage/postgres/maintenance.js'
 import { MIGRATIONS, SCHEMA_VERSION } from '../../src/storage/postgres/schema.js'
 import { migrate, versionOf } from '../../src/storage/postgres/schema-version.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
+import { until } from '../fixtures/build.js'
 import { hasPostgres, postgres, postgresWorld } from './postgres-world.js'
 
 const NEWER = SCHEMA_VERSION + 2
@@ -86,4 +87,36 @@ if (hasPostgres()) {
     await migrate(client, schema, [...MIGRATIONS, adds, step('changed')])
     t.equal(await versionOf(client, schema, NEWER), NEWER)
   })
+
+  t.test(
+    'whoever has a schema goes on while it is to be brought up to date and somebody reads it for long',
+    async (t) => {
+      const { schema, storage } = await postgresWorld(t)
+      const server = await postgres()
+      const [client, reader] = [1, 2].map(() => new pg.Client({ connectionString: server.url() })) as [
+        pg.Client,
+        pg.Client,
+      ]
+      for (const one of [client, reader]) {
+        await one.connect()
+        t.teardown(() => one.end())
+      }
+      await reader.query(`SET application_name = 'a dump'; BEGIN; LOCK TABLE ${schema}.profiles IN ACCESS SHARE MODE`)
+      const adds = { usableFrom: SCHEMA_VERSION, sql: 'ALTER TABLE @profiles ADD COLUMN added bigint' }
+      const migrating = migrate(client, schema, [...MIGRATIONS, adds], 0)
+      await until(
+        async () =>
+          (await server.query("SELECT FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'")).length > 0,
+        'the new version to wait for the table',
+      )
+      const saving = storage.profiles.save({ name: 'kept' } as never)
+      await t.rejects(migrating, { code: 'STORAGE_HELD', message: /by a dump \(process \d+ of the server\)/ })
+      await saving
+      t.equal(await versionOf(client, schema), SCHEMA_VERSION, 'left as it was')
+      const again = migrate(client, schema, [...MIGRATIONS, adds])
+      await reader.query('COMMIT')
+      await again
+      t.equal(await versionOf(client, schema, SCHEMA_VERSION + 1), SCHEMA_VERSION + 1)
+    },
+  )
 }

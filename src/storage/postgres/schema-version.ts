@@ -1,3 +1,6 @@
+import { performance } from 'node:perf_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Backoff, delayAfter } from '../../lib/backoff.js'
 import { StorageError } from '../storage.js'
 import type { Client } from './driver.js'
 import { holderOf, holdersIn, isGone, nameOf } from './holders.js'
@@ -79,11 +82,49 @@ async function assertNobodyHas(client: Client, schema: string, version: number):
   )
 }
 
+/** Whoever asks for a table meanwhile waits as long. */
+const LOCK_WAIT_MS = 500
+const RETRY: Backoff = { firstMs: 500, longestMs: 5_000 }
+const PATIENCE_MS = 60_000
+/** Of a lock that was not to be had in time. */
+const LOCKED = '55P03'
+const READERS = `SELECT DISTINCT pid, coalesce(nullif(application_name, ''), usename) AS name FROM pg_locks JOIN pg_stat_activity USING (pid)
+  WHERE granted AND pid <> pg_backend_pid() AND xact_start < now() - $2 * interval '1 millisecond'
+    AND relation IN (SELECT oid FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1))`
+
 /**
- * Takes the steps that the schema has not taken yet, all of them or none; whoever else starts meanwhile waits.
- * @throws StorageError while somebody uses it who could not go on with it afterwards
+ * Takes the steps that the schema has not taken yet, all of them or none; whoever else starts meanwhile waits. While somebody reads for
+ * long, as `pg_dump` does, it is tried again and again: whoever waits for a table keeps those from it that run.
+ * @throws StorageError while somebody uses it who could not go on with it afterwards, and when it was read for `patienceMs`
  */
-export async function migrate(client: Client, schema: string, steps: readonly Step[] = MIGRATIONS): Promise<void> {
+export async function migrate(
+  client: Client,
+  schema: string,
+  steps: readonly Step[] = MIGRATIONS,
+  patienceMs = PATIENCE_MS,
+): Promise<void> {
+  const since = performance.now()
+  for (let tries = 1; ; tries++)
+    try {
+      return await takeSteps(client, schema, steps)
+    } catch (error) {
+      if ((error as { code?: string }).code !== LOCKED) throw error
+      if (performance.now() - since >= patienceMs) throw await isRead(client, schema)
+      await sleep(delayAfter(tries, RETRY))
+    }
+}
+
+async function isRead(client: Client, schema: string): Promise<StorageError> {
+  const { rows } = await client.query(READERS, [schema, LOCK_WAIT_MS])
+  const by = (rows as { pid: number; name: string }[]).map(({ pid, name }) => `${name} (process ${pid} of the server)`)
+  return new StorageError(
+    'STORAGE_HELD',
+    `The schema ${schema} is to be brought up to date, and has tables in use for long${by.length > 0 ? `, by ${by.join(', ')}` : ''}: ` +
+      'start again once that backup or report has ended. It was left as it is, and whoever runs goes on.',
+  )
+}
+
+async function takeSteps(client: Client, schema: string, steps: readonly Step[]): Promise<void> {
   await client.query('BEGIN')
   try {
     await client.query(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, [`session-gateway migrates ${schema}`])
@@ -97,6 +138,7 @@ export async function migrate(client: Client, schema: string, steps: readonly St
         inSchema('CREATE TABLE @schema_versions (version integer PRIMARY KEY, taken_at timestamptz NOT NULL)', schema),
       )
     } else if (!steps.slice(from).every((step) => isFor(from, step))) await assertNobodyHas(client, schema, from)
+    await client.query(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}`)
     for (let version = from; version < steps.length; version++) {
       const step = steps[version]!
       const { sql, usableFrom } = typeof step === 'string' ? { sql: step, usableFrom: null } : step
