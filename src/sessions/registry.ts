@@ -211,7 +211,9 @@ export class SessionRegistry {
     const patience = new Patience(this.#options.clock)
     const session = await this.open(id, principal, patience)
     await this.#sleep.unfrozen(session)
-    await session.accept({ type: 'title', title }, undefined, patience)
+    const rename = () => session.accept({ type: 'title', title }, undefined, patience)
+    // whose parks alone are kept is written whole when its engine does not start: not while this is on its way
+    await (session.midTurn && !session.writer ? this.#sleep.inTurn(id, rename) : rename())
     return session.info()
   }
 

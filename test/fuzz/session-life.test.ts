@@ -49,6 +49,8 @@ const KNOWN: [Setting, Step[]][] = [
 const KNOWN_PARKS: [Setting, Step[]][] = [
   // it was parked, as the process ended, before the interrupt that was under way had told anything, and its numbers were given twice
   [{ ...PLAIN, isDurable: false }, path('askTwice', 'interrupt', 'follow', 'stop')],
+  // it was renamed as its engine was built, and parked again, as the process ended, as it had been before
+  [{ ...PLAIN, isDurable: false }, path('ask', 'interrupt', 'stop', 'rename', 'stop')],
 ]
 
 /** Lives it, lets it calm down, and says what is wrong with what is left. */
