@@ -52,6 +52,16 @@ t.test('everything the agent could decide by itself is said', async (t) => {
   t.notOk('allowDangerouslySkipPermissions' in query.options)
 })
 
+t.test('what a server is given stands on no command line, whichever SDK is installed', async (t) => {
+  const env = { CLAUDE_PROCESS: '1', CLAUDE_IS_OLD: '1' }
+  const mcpServers = { m: { type: 'http' as const, url: 'http://m', headers: { authorization: 'Bearer secret' } } }
+  await t.rejects(start(t, { config: { env, mcpServers } }), {
+    code: 'SG_ERR_ENGINE_START',
+    message: /SDK is too old.*npm i @anthropic-ai\/claude-agent-sdk@latest/,
+  })
+  await start(t, { config: { env } })
+})
+
 t.test('tells what it is before anything is asked of a model, once', async (t) => {
   const { runner, host, query } = await start(t)
   t.match(host.events, [

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { McpServerConfig } from '../../../../schemas/sessions.js'
+import { startError } from '../../../errors.js'
 import { present } from '../../../lib/present.js'
 import type { SessionRunnerConfig } from '../../runner.js'
-import type { SdkHook, SdkOptions } from './sdk.js'
+import { CLAUDE_SDK, type SdkHook, type SdkOptions } from './sdk.js'
 
 /** The project's only where it is trusted: its hooks run shell commands of whoever wrote the repository, unasked. */
 export const settingSourcesOf = (
@@ -89,4 +90,12 @@ function mcpServers(
     mcpServers: Object.fromEntries(named),
     mcpServersDelivery: command === undefined ? ('initialize' as const) : ('argv' as const),
   }
+}
+
+/** @throws SG_ERR_ENGINE_START where an SDK that does not know the delivery would tell servers, and what they are given, on the command line */
+export function assertUntold({ mcpServersDelivery }: ClaudeSettings, args: readonly string[]): void {
+  if (mcpServersDelivery === 'initialize' && args.includes('--mcp-config'))
+    throw startError(
+      `The installed Claude Agent SDK is too old: every user of the machine could read the headers and variables of MCP servers. Run: npm i ${CLAUDE_SDK}@latest`,
+    )
 }

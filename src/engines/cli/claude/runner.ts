@@ -28,7 +28,7 @@ import { isForgotten, replayOf, takenOver } from './history.js'
 import { BROKEN_OFF, Interruption, NOT_TAKEN } from './interruption.js'
 import { budgetLeft, spentBefore } from './limits.js'
 import { Opening } from './opening.js'
-import { beforeEachCall, claudeSettings } from './options.js'
+import { assertUntold, beforeEachCall, claudeSettings } from './options.js'
 import { Comeback, type ParkedTurn, PUT_OFF_GRACE_MS, refusals } from './parked-turn.js'
 import { PromptStream } from './prompt-stream.js'
 import { initializationIn, Reader } from './readable.js'
@@ -274,6 +274,7 @@ export class ClaudeRunner implements Runner {
         canUseTool: this.#gate.ask,
         hooks: beforeEachCall(this.#gate.before),
         spawnClaudeCodeProcess: (request) => {
+          assertUntold(settings, request.args)
           const agent = this.#pausing.of(launch.spawn(request.command, request.args, request.env))
           this.#process = agent
           // the SDK waits for its end, and one that says nothing more might never come to it
