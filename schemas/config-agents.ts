@@ -9,7 +9,9 @@ export const Agent = Section({
     Path({ [PATH_MARK]: 'command', description: 'Executable; looked up in PATH unless it contains a slash.' }),
   ),
   args: Type.Optional(Type.Array(Type.String())),
-  env: Type.Optional(SecretRecord({ description: 'Added to the environment of the agent.' })),
+  env: Type.Optional(
+    SecretRecord({ description: "Added to the environment of the agent, over what it gets of the gateway's." }),
+  ),
   configDirEnv: Type.Optional(Type.String({ minLength: 1, description: 'Variable that names its config directory.' })),
   modes: Type.Optional(
     Section(Object.fromEntries(CLI_PERMISSION_MODES.map((mode) => [mode, Type.Optional(Type.String())])), {

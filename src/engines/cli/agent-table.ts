@@ -28,6 +28,8 @@ export interface AgentRow {
   readonly args: readonly string[]
   /** Set for every session, under what the operator's environment and `buildRunnerConfig` say. */
   readonly env: Readonly<Record<string, string>>
+  /** What of it the operator declared: no variable of the gateway's own takes its place. */
+  readonly declaredEnv?: Readonly<Record<string, string>> | undefined
   /** Which of the gateway's own variables reach this agent beyond the common ones: names, or `PREFIX_*`. */
   readonly inheritedEnv: readonly string[]
   /** The variable that gives this agent its configuration directory, where its credentials lie. */
@@ -382,6 +384,7 @@ export function agentTable(declared: readonly AgentDeclaration[] = []): Readonly
         ...below,
         ...fields,
         env: { ...below.env, ...env },
+        declaredEnv: env,
         modes: modes ? asking(modes, below.modes) : below.modes,
         modesUnknown: !modes && below === UNKNOWN_AGENT,
         ...(auth && declaredLogin(auth, below)),

@@ -40,8 +40,8 @@ export interface SessionEnvironmentOptions {
 }
 
 /**
- * The whole environment of an agent: the common variables and the agent's own of the gateway's, the row's, and on top what was set for
- * this session. The neutral AGENT_CONFIG_DIR and AGENT_OAUTH_TOKEN become the agent's own.
+ * The whole environment of an agent: the row's, the common variables and the agent's own of the gateway's, what the operator declared of the
+ * agent, and on top what was set for this session. The neutral AGENT_CONFIG_DIR and AGENT_OAUTH_TOKEN become the agent's own.
  * @throws GatewayError when a token is given to an agent that takes none
  */
 export function sessionEnvironment({
@@ -69,7 +69,7 @@ export function sessionEnvironment({
 
 /** What an agent gets when nothing is set for its session; the neutral names are in it as they are. */
 export function unaskedEnvironment(
-  row: Pick<AgentRow, 'name' | 'env' | 'inheritedEnv'>,
+  row: Pick<AgentRow, 'name' | 'env' | 'declaredEnv' | 'inheritedEnv'>,
   gatewayEnv: Environment,
   isSecret: (name: string) => boolean = () => false,
 ): Record<string, string | undefined> {
@@ -77,7 +77,7 @@ export function unaskedEnvironment(
   const env: Record<string, string | undefined> = { ...row.env }
   for (const [name, value] of Object.entries(gatewayEnv)) if (inherits(name) && !isSecret(name)) env[name] = value
   if (row.name === DEFAULT_AGENT) copy(gatewayEnv, env, CONFIG_DIR_ENV, OAUTH_TOKEN_ENV)
-  return env
+  return { ...env, ...row.declaredEnv }
 }
 
 /** The directory that an agent uses in an environment that `sessionEnvironment` made; undefined when that is not known. */

@@ -59,6 +59,26 @@ t.test('the row’s variables give way to the operator’s and the session’s',
   t.equal(build('claude', {}, { CLAUDE_CODE_MAX_RETRIES: '0' }).CLAUDE_CODE_MAX_RETRIES, '0')
 })
 
+t.test('what the operator declares of an agent stands, whatever the gateway’s own environment says', async (t) => {
+  const gatewayEnv = {
+    HOME: '/root',
+    ANTHROPIC_API_KEY: 'of the gateway',
+    ANTHROPIC_MODEL: 'm',
+    AGENT_CONFIG_DIR: '/g',
+  }
+  const env = { HOME: '/srv/agent', ANTHROPIC_API_KEY: 'of the agent', AGENT_CONFIG_DIR: '/d' }
+  const row = agentTable([{ name: 'claude', env }]).get('claude')!
+  const built = (sessionEnv: object) =>
+    sessionEnvironment({ row, gatewayEnv, sessionEnv: { ...sessionEnv }, secrets: [] })
+  t.match(built({}), {
+    HOME: '/srv/agent',
+    ANTHROPIC_API_KEY: 'of the agent',
+    ANTHROPIC_MODEL: 'm',
+    CLAUDE_CONFIG_DIR: '/d',
+  })
+  t.equal(built({ HOME: '/of/the/session' }).HOME, '/of/the/session')
+})
+
 t.test('the neutral names become the agent’s own', async (t) => {
   const env = build('claude', {}, { AGENT_CONFIG_DIR: '/d', AGENT_OAUTH_TOKEN: 'token', CLAUDE_CONFIG_DIR: '/hook' })
   t.match(env, { CLAUDE_CONFIG_DIR: '/d', CLAUDE_CODE_OAUTH_TOKEN: 'token' })
