@@ -146,6 +146,17 @@ t.test('a turn that gemini ends well without a whole answer of its model has fai
     t.match(await host.turn(runner, `${command} ${script(half, uncounted(0))}`), { subtype: 'success' }, command)
 })
 
+t.test(
+  'a turn that is interrupted before its model has answered is told as that, whatever the agent calls its end',
+  async (t) => {
+    const { runner, host } = await start(t, 'opencode')
+    const usage = { inputTokens: 0, outputTokens: 0, totalTokens: 0 }
+    const end = host.turn(runner, script({ hang: true, answer: { stopReason: 'end_turn', usage } }))
+    await runner.interrupt()
+    t.match(await end, { subtype: 'interrupted', isError: false })
+  },
+)
+
 t.test('a turn that kilo ends well has failed where its model answered nothing that could be read', async (t) => {
   const counted = (outputTokens: number) => ({
     answer: { stopReason: 'end_turn', usage: { inputTokens: 0, outputTokens, totalTokens: outputTokens } },

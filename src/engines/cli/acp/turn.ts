@@ -121,7 +121,7 @@ export class Turn {
     const { connection, sessionId, row } = this.#parts
     try {
       const answer = await connection.agent.request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] })
-      return endOf(answer, refusal)
+      return endOf(answer, refusal, this.signal.aborted)
     } catch (error) {
       if (connection.signal.aborted) return undefined
       return this.signal.aborted
@@ -183,6 +183,7 @@ const MAX_REASON = 200
 function endOf(
   answer: Partial<PromptResponse> | null | undefined,
   refusalOf: (toldTokens: boolean) => string | undefined,
+  isInterrupted: boolean,
 ): TurnEnd {
   const usage = turnUsage(answer)
   const refusal = refusalOf(usage !== undefined)
@@ -191,8 +192,11 @@ function endOf(
   if (typeof reason !== 'string')
     return { subtype: 'error_during_execution', isError: true, errors: [NO_REASON], ...ended }
   const subtype = SUBTYPES.get(reason) ?? 'error_during_execution'
+  // one that is interrupted while it tries its model again may call that a good end, too
   if (subtype === 'success' && refusal !== undefined && !(usage && usage.inputTokens + usage.outputTokens > 0))
-    return { subtype: 'error_during_execution', isError: true, errors: [refusal || NOTHING_SAID], ...ended }
+    return isInterrupted
+      ? INTERRUPTED
+      : { subtype: 'error_during_execution', isError: true, errors: [refusal || NOTHING_SAID], ...ended }
   const isError = subtype !== 'success' && subtype !== 'interrupted'
   return {
     subtype,
