@@ -5,6 +5,7 @@ import type { Problem } from '../schemas/errors.js'
 import { detailOf, type ErrorCode, GatewayError, toReader } from '../src/errors.js'
 import type { Gateway } from '../src/gateway.js'
 import { newId } from '../src/lib/new-id.js'
+import { isNotOpen } from '../src/lib/patience.js'
 import { hearErrors, tellFailure } from './error-log.js'
 import { serializeFirst } from './own-answers.js'
 
@@ -77,7 +78,14 @@ export function answerAsOwn(scope: FastifyInstance, gateway: Gateway): void {
   serializeFirst(scope)
   // that of the host would be asked instead
   scope.setReplySerializer(undefined as never)
-  scope.setErrorHandler(sendProblem)
+  scope.setErrorHandler((error: FastifyError, request, reply) =>
+    // its storage is closed: it was asked too late
+    sendProblem(
+      gateway.draining && isNotOpen(error) ? new GatewayError('SG_ERR_SHUTTING_DOWN') : error,
+      request,
+      reply,
+    ),
+  )
 }
 
 /** Headers of an answer that came to nothing, because a hook of the host failed at it perhaps. */

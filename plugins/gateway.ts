@@ -41,6 +41,8 @@ import { openToWebSockets } from './sockets.js'
 import type { Splices } from './splices.js'
 import { refuseWhileStanding } from './standing.js'
 import { Streams } from './streams.js'
+import { UnderWay } from './under-way.js'
+import { isUpgrade } from './upgrades.js'
 import { usageRoutes } from './usage.js'
 
 /** `prefix` comes before `basePath`; the three are Fastify's own and do what they do for every plugin. */
@@ -67,12 +69,21 @@ export const gatewayPlugin = fp<GatewayPluginOptions>(
     const registration = { ...(logLevel && { logLevel }), ...(logSerializers && { logSerializers }) }
     const streams = new Streams(gateway)
     const { basePath } = gateway.options
+    const underWay = new UnderWay()
     watchConnections(fastify)
     const { splices, listen, leave } = clusterParts(fastify, gateway)
     const identify = createIdentify(gateway)
     gateway.signIns?.onEnded((id) => streams.judge(({ signInId }) => signInId === id))
     await fastify.register(
-      async (scope) => composeScope(scope, { host: fastify, gateway, identify, streams, splices }),
+      async (scope) => {
+        // a server of its own waits for them by itself
+        if (!built)
+          scope.addHook('onRequest', (request, reply, done) => {
+            if (!isUpgrade(request)) underWay.add(reply.raw)
+            done()
+          })
+        await composeScope(scope, { host: fastify, gateway, identify, streams, splices })
+      },
       {
         ...registration,
         prefix: `${prefix}${basePath}`,
@@ -86,7 +97,7 @@ export const gatewayPlugin = fp<GatewayPluginOptions>(
     // once it listens, and nobody waits for it
     fastify.addHook('onListen', async () => void gateway.cliProfiles.checkCredentials())
     fastify.addHook('preClose', async () => {
-      await Promise.all([gateway.close(), streams.closeAll(), splices.closeAll(CLOSE.goingAway)])
+      await Promise.all([gateway.close(underWay.answered), streams.closeAll(), splices.closeAll(CLOSE.goingAway)])
       await leave?.()
     })
   },

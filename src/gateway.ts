@@ -80,7 +80,7 @@ export function createGateway(given: WorkerServerOptions, surroundings: Surround
       return life.isDraining
     },
     start: () => life.start(),
-    close: () => life.close(),
+    close: (answered) => life.close(answered),
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Server, ServerResponse } from 'node:http'
+import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import { announceEnd, limitConnections } from '../plugins/connections.js'
@@ -6,18 +6,16 @@ import { answerClientError, sendProblem } from '../plugins/errors.js'
 import { gatewayPlugin } from '../plugins/gateway.js'
 import { startWithServer } from '../plugins/own-start.js'
 import { RequestLog } from '../plugins/request-log.js'
+import { UnderWay } from '../plugins/under-way.js'
 import { GatewayError, hasCode, optionError } from './errors.js'
 import type { Gateway } from './gateway/shape.js'
 import { createGateway, MAX_ID_LENGTH, type Surroundings } from './gateway.js'
 import type { JobQueue } from './jobs/queue.js'
-import { systemClock } from './lib/clock.js'
 import { descriptorLimit } from './lib/descriptors.js'
 import { type Logger, withoutTrouble } from './lib/logger.js'
 import { newId } from './lib/new-id.js'
-import { Passing } from './lib/passing.js'
 import { keepTickShape } from './lib/tick-shape.js'
 import { listenHostProblem } from './lib/web-names.js'
-import { within } from './lib/within.js'
 import type { WorkerServerOptions } from './options.js'
 import type { SessionRegistry } from './sessions/registry.js'
 
@@ -40,8 +38,6 @@ export interface WorkerServer {
 const HEADERS_MS = 20_000
 const REQUEST_MS = 60_000
 const CHECK_MS = 5_000
-/** What was asked before the gateway was drained is answered, most of it with a refusal: so long is waited for the last of that. */
-const ANSWER_MS = 1_000
 /** What is stored may be much, and its disk slow: reading it takes as long as it takes. */
 const NO_START_LIMIT = 0
 
@@ -50,7 +46,6 @@ const NO_START_LIMIT = 0
  * @throws SG_ERR_OPTION on every startup failure that can be seen now
  */
 export function createWorkerServer(options: WorkerServerOptions, surroundings: Surroundings = {}): WorkerServer {
-  const { clock = systemClock } = surroundings
   const gateway = createGateway(options, surroundings)
   keepTickShape()
   const app = appFor(gateway, options)
@@ -67,10 +62,8 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
     }
     if (isAlone) void gateway.cliProfiles.checkCredentials()
   })
-  const underWay = new Passing<ServerResponse>()
-  app.server.on('request', (_request, response: ServerResponse) => {
-    response.once('close', underWay.add(response))
-  })
+  const underWay = new UnderWay()
+  app.server.on('request', (_request, response) => underWay.add(response))
   return {
     server: app.server,
     registry: gateway.registry,
@@ -87,13 +80,7 @@ export function createWorkerServer(options: WorkerServerOptions, surroundings: S
     },
     async close() {
       // drained first, while connections are still answered: 503
-      const endsAt = clock.steady() + gateway.options.shutdownTimeoutMs
-      await gateway.close()
-      // streams have begun to be answered, and end with what comes now
-      const unanswered = [...underWay].filter(({ headersSent }) => !headersSent)
-      const answered = unanswered.map((response) => new Promise<void>((resolve) => response.once('close', resolve)))
-      const leftMs = Math.max(0, Math.min(ANSWER_MS, endsAt - clock.steady()))
-      await within(leftMs, Promise.all(answered), { clock })
+      await gateway.close(underWay.answered)
       await app.close().catch((error) => {
         // a start that was called off is told to who waits for it
         if (!hasCode(error, 'SG_ERR_SHUTTING_DOWN')) throw error

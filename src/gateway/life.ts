@@ -28,6 +28,8 @@ import type { Lookups } from './lookups.js'
 const STORAGE_CLOSE_MS = 1_000
 /** Engines have that part of a shutdown's time to end: what they leave to be stored and delivered has the rest. */
 const SHARE_OF_ENGINES = 3 / 4
+/** What was asked before the end began is answered, most of it with a refusal: so long is waited for the last of that. */
+const ANSWER_MS = 1_000
 /** A start that takes longer than this is told of. */
 const SLOW_START_MS = 10_000
 
@@ -105,8 +107,8 @@ export class GatewayLife {
     this.#startedAt = clock.now()
   }
 
-  close(): Promise<void> {
-    this.#closing ??= this.#close()
+  close(answered = async () => {}): Promise<void> {
+    this.#closing ??= this.#close(answered)
     return this.#closing
   }
 
@@ -159,11 +161,11 @@ export class GatewayLife {
       })
   }
 
-  async #close(): Promise<void> {
+  async #close(answered: () => Promise<void>): Promise<void> {
     const { clock, options, storage, cluster, standing, registry, queue, deliverer, profiles } = this.#parts
     this.#state = 'draining'
     this.#callOff()
-    if (standing?.isLost) return this.#leaveBehind(standing).finally(() => standing.close())
+    if (standing?.isLost) return this.#leaveBehind(standing, answered).finally(() => standing.close())
     const endsAt = clock.steady() + options.shutdownTimeoutMs
     const left = cluster?.drain()
     registry.drain()
@@ -172,6 +174,7 @@ export class GatewayLife {
     await within(options.shutdownTimeoutMs, this.#windDown(), { clock })
     await this.#finish(() => deliverer.close())
     const leftMs = () => Math.max(endsAt - clock.steady(), STORAGE_CLOSE_MS)
+    await within(Math.max(0, Math.min(ANSWER_MS, endsAt - clock.steady())), answered(), { clock })
     await this.#finish(() => within(leftMs(), left, { clock }))
     await this.#finish(() => within(leftMs(), profiles.close(), { clock }))
     if (storage) await this.#finish(() => within(leftMs(), storage.close(), { clock }))
@@ -190,7 +193,7 @@ export class GatewayLife {
   }
 
   /** What there was is others'; nothing of it is ended, and nobody is waited for. */
-  async #leaveBehind(standing: Standing): Promise<void> {
+  async #leaveBehind(standing: Standing, answered: () => Promise<void>): Promise<void> {
     const { clock, options, storage, toolEndpoint, deliverer, profiles, guards } = this.#parts
     this.#tellNobody()
     const parts = [toolEndpoint, deliverer, profiles, ...guards]
@@ -198,6 +201,7 @@ export class GatewayLife {
     await within(STORAGE_CLOSE_MS, gone, { clock })
     // or the lease of the next member would let them work again
     await within(options.shutdownTimeoutMs, standing.gone, { clock })
+    await within(Math.min(ANSWER_MS, options.shutdownTimeoutMs), answered(), { clock })
     await within(STORAGE_CLOSE_MS, storage!.close(), { clock })
   }
 

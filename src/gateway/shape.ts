@@ -90,6 +90,9 @@ export interface Gateway {
   readonly draining: boolean
   /** Reads the stores. */
   start(): Promise<void>
-  /** Tells every client to come back later and ends every session; settles within `shutdownTimeoutMs`. */
-  close(): Promise<void>
+  /**
+   * Tells every client to come back later and ends every session; settles within `shutdownTimeoutMs`.
+   * @param answered resolves when what was asked by then is answered: a moment is waited for it, as long as there is something to answer from
+   */
+  close(answered?: () => Promise<void>): Promise<void>
 }

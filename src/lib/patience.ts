@@ -45,6 +45,9 @@ const NOT_OPEN =
 const isClosed = (cause: unknown): boolean =>
   isOf(Error, cause) && (cause as { code?: unknown }).code === 'STORAGE_CLOSED'
 
+/** Whether somebody was refused since the storage is not open. */
+export const isNotOpen = (error: unknown): boolean => isOf(GatewayError, error) && isClosed(error.cause)
+
 /** To the caller "come again", with the cause for the log. */
 export const unavailable = (cause?: unknown): GatewayError =>
   new GatewayError('SG_ERR_STORE_UNAVAILABLE', { cause, ...(isClosed(cause) && { detail: NOT_OPEN }) })

@@ -7,7 +7,9 @@ import { hasPostgres } from '../storage/postgres-world.js'
 
 if (hasPostgres()) {
   t.test('what a node that drains had and that rests is served by the others, long before it is gone', async (t) => {
-    const { nodes } = await clusterOf(t, ['leaves', 'stays'], { script: native, parking: { parkDelayMs: 600_000 } })
+    // the turn is not to be cut off before it ends
+    const options = { script: native, parking: { parkDelayMs: 600_000 }, shutdownTimeoutMs: 30_000 }
+    const { nodes } = await clusterOf(t, ['leaves', 'stays'], options)
     const [leaves, stays] = nodes
     const create = async (request: object): Promise<string> =>
       (await leaves.call('POST', '/sessions', { cwd: SOME_CWD, ...request })).json.id

@@ -5,6 +5,7 @@ import websocket from '@fastify/websocket'
 import t from 'tap'
 import WebSocket, { WebSocketServer } from 'ws'
 import gatewayPlugin, { createWorkerServer } from '../../src/index.js'
+import { silentLogger } from '../../src/lib/logger.js'
 import { MemorySessionStore } from '../../src/storage/memory/session-store.js'
 import { createMemoryStorage } from '../../src/storage/memory/storage.js'
 import { createSqliteStorage } from '../../src/storage/sqlite/storage.js'
@@ -13,6 +14,7 @@ import { attach, TestClient } from '../fixtures/client.js'
 import fastify from '../fixtures/host.js'
 import { HANDSHAKE } from '../fixtures/raw-http.js'
 import { ScriptedEngine } from '../fixtures/scripted-engine.js'
+import { turns } from '../fixtures/turns.js'
 
 const world = (basePath = '/v1') => {
   const engine = new ScriptedEngine()
@@ -274,6 +276,61 @@ t.test('two gateways of a process do not share a database, and the second takes 
   await first.worker.close()
   const next = await buildServer(t, { storage })
   t.equal((await next.call('GET', '/sessions')).json.length, 1, "closed, it may be the next one's")
+})
+
+for (const where of ['in a host', 'as a server of its own'])
+  t.test(`what was asked before the end is answered from the storage, ${where}`, async (t) => {
+    const storage = createSqliteStorage({ path: join(t.testdir(), 'read.db') })
+    const asking: (() => void)[] = []
+    const given = {
+      ...world(),
+      storage,
+      shutdownTimeoutMs: 200,
+      allowUnauthenticated: false,
+      authenticate: () => new Promise<object>((resolve) => asking.push(() => resolve({}))),
+    }
+    const start = async () => {
+      const worker = createWorkerServer(given)
+      if (where === 'as a server of its own') return { url: (await worker.listen(0)).url, close: () => worker.close() }
+      const host = fastify()
+      await host.register(gatewayPlugin, given)
+      return { url: await host.listen({ port: 0 }), close: () => host.close() }
+    }
+    const { url, close } = await start()
+    const asked = fetch(`${url}/v1/usage`)
+    await until(() => asking.length === 1)
+    const closed = close()
+    await turns(50)
+    asking[0]!()
+    const { status, headers } = await asked
+    t.equal(status, 200)
+    t.equal(headers.get('connection'), 'close', 'or a host waits for what else may come on it')
+    await closed
+  })
+
+t.test('what is read once the storage is closed is told that the gateway ends', async (t) => {
+  const logged: unknown[] = []
+  const database = createSqliteStorage({ path: join(t.testdir(), 'late.db') })
+  let isClosed = false
+  const close = async () => {
+    await database.close()
+    isClosed = true
+  }
+  const storage = { ...database, close }
+  const asking: (() => void)[] = []
+  const authenticate = () => new Promise<object>((resolve) => asking.push(() => resolve({})))
+  const host = fastify()
+  const logger = { ...silentLogger, error: (fields: object) => void logged.push(fields) }
+  const more = { allowUnauthenticated: false, shutdownTimeoutMs: 1, authenticate, storage, logger }
+  await host.register(gatewayPlugin, { ...world(), ...more })
+  const asked = fetch(`${await host.listen({ port: 0 })}/v1/usage`)
+  await until(() => asking.length === 1)
+  const closed = host.close()
+  await until(() => isClosed)
+  asking[0]!()
+  t.match(await (await asked).json(), { status: 503, code: 'SG_ERR_SHUTTING_DOWN' })
+  t.same(logged, [])
+  await closed
 })
 
 t.test('close ends everything else when a store of the host cannot be closed', async (t) => {
