@@ -41,7 +41,7 @@ export function upgradeRefusals(gateway: Gateway): (upgrade: FastifyRequest) => 
   return (request) => {
     if (!isAllowed(request)) return new GatewayError('SG_ERR_ORIGIN_REFUSED')
     if (!request.routeOptions.config.socket) return badRequest('This path is no WebSocket.')
-    return isHandshake(request) ? undefined : badRequest('This is no handshake of a WebSocket of version 13.')
+    return handshakeRefusal(request)
   }
 }
 
@@ -56,12 +56,18 @@ export function requireUpgrade(scope: FastifyInstance): void {
 }
 
 /** What `ws` would refuse by itself, in a form of its own. */
-const isHandshake = ({ method, headers }: FastifyRequest): boolean =>
-  method === 'GET' &&
-  headers.upgrade?.toLowerCase() === 'websocket' &&
-  headers['sec-websocket-version'] === '13' &&
-  /^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '') &&
-  areSubprotocols(headers['sec-websocket-protocol'])
+function handshakeRefusal({ method, headers }: FastifyRequest): GatewayError | undefined {
+  const { upgrade, 'sec-websocket-version': version, 'sec-websocket-key': key = '' } = headers
+  if (method !== 'GET' || upgrade?.toLowerCase() !== 'websocket') return badRequest(NO_HANDSHAKE)
+  // RFC 6455, 4.2.2
+  if (version !== '13') return new GatewayError('SG_ERR_UPGRADE_REQUIRED', { detail: NOT_OURS })
+  if (!/^[+/0-9A-Za-z]{22}==$/.test(key)) return badRequest(NO_HANDSHAKE)
+  return areSubprotocols(headers['sec-websocket-protocol']) ? undefined : badRequest(NO_SUBPROTOCOLS)
+}
+
+const NO_HANDSHAKE = 'This is no handshake of a WebSocket.'
+const NOT_OURS = 'Only version 13 of WebSockets is spoken here.'
+const NO_SUBPROTOCOLS = 'Sec-WebSocket-Protocol has to be a list of tokens, each of them once.'
 
 /** Tokens with commas between them, none of them twice. */
 function areSubprotocols(offered: string | undefined): boolean {

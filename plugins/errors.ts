@@ -32,7 +32,7 @@ const STATUS_CODES_OF_HOSTS: Record<number, ErrorCode> = {
 const STATUS_HEADERS: Record<number, Record<string, string | number>> = {
   401: { 'www-authenticate': 'Bearer' },
   415: { 'accept-encoding': 'identity' },
-  426: { connection: 'upgrade', upgrade: 'websocket' },
+  426: { connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' },
 }
 
 /** HTTP/2 has no upgrade and takes no header that is about a connection: Node throws over one, and that ended the host. */

@@ -116,8 +116,11 @@ t.test('a socket is opened by the handshake of one, and plain requests are told 
   isProblem(t, await rawRequest(port, { path, headers: rest }), 426, 'SG_ERR_UPGRADE_REQUIRED')
   const other = { ...HANDSHAKE, upgrade: 'h2c' }
   isProblem(t, await rawRequest(port, { path, headers: other }), 426, 'SG_ERR_UPGRADE_REQUIRED', 'another protocol')
+  const version = await rawRequest(port, { path, headers: { ...HANDSHAKE, 'sec-websocket-version': '8' } })
+  isProblem(t, version, 426, 'SG_ERR_UPGRADE_REQUIRED', 'another version')
+  t.match(version.json.detail, /version 13/)
+  t.equal(version.headers['sec-websocket-version'], '13')
   const rows: [what: string, headers: Record<string, string>, method?: string][] = [
-    ['another version', { ...HANDSHAKE, 'sec-websocket-version': '99' }],
     ['no key', keyless],
     ['a bad key', { ...HANDSHAKE, 'sec-websocket-key': 'short' }],
     ['another method', HANDSHAKE, 'POST'],
@@ -128,6 +131,8 @@ t.test('a socket is opened by the handshake of one, and plain requests are told 
   ]
   for (const [what, headers, method = 'GET'] of rows)
     isProblem(t, await rawRequest(port, { path, headers, method }), 400, 'SG_ERR_BAD_REQUEST', what)
+  const twice = { ...HANDSHAKE, 'sec-websocket-protocol': 'a, a' }
+  t.match((await rawRequest(port, { path, headers: twice })).json.detail, /each of them once/)
   t.match(await rawRequest(port, { path, headers: HANDSHAKE, method: 'HEAD' }), { status: 400, upgraded: false })
   isProblem(t, await rawRequest(port, { path: `${path}?afterSeq=x`, headers: HANDSHAKE }), 400, 'SG_ERR_VALIDATION')
   t.equal((await rawRequest(port, { path: `${path}?afterSeq=0&epoch=e`, headers: HANDSHAKE })).status, 101)
