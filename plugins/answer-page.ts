@@ -1,6 +1,7 @@
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyError, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { GatewayError } from '../src/errors.js'
+import { wordsIn } from '../src/notifications/answers/answer-form.js'
 import type { AnswerLinks } from '../src/notifications/answers/answer-links.js'
 import { ANSWER_PAGE_HEADERS, answerPage, messagePage, takenPage } from '../src/notifications/answers/page.js'
 import { sayWhenAgain, toGatewayError } from './errors.js'
@@ -61,7 +62,7 @@ export const answerPages: FastifyPluginAsync<{ links: AnswerLinks }> = async (sc
     const outcome = await links.answer(tokenOf(request), body)
     reply.headers(ANSWER_PAGE_HEADERS)
     if ('taken' in outcome) return reply.send(takenPage(outcome.taken))
-    return reply.code(409).send(answerPage(outcome))
+    return reply.code(409).send(answerPage(outcome, wordsIn(body)))
   })
 }
 
@@ -79,12 +80,14 @@ function givenToken({ query }: FastifyRequest): string | undefined {
 
 function sendRefusal(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const refusal = toGatewayError(error, request)
-  const { statusCode } = refusal
+  const { statusCode, code } = refusal
+  // by a link that is none anybody could have somebody else's words shown here
+  const words = request.body instanceof URLSearchParams && code !== 'SG_ERR_ANSWER_LINK' ? wordsIn(request.body) : []
   sayWhenAgain(refusal, reply)
   return reply
     .code(statusCode)
     .headers(ANSWER_PAGE_HEADERS)
-    .send(messagePage(HEADLINES[statusCode] ?? 'That did not work', textOf(refusal)))
+    .send(messagePage(HEADLINES[statusCode] ?? 'That did not work', textOf(refusal), words))
 }
 
 /** A field of the form has no name that a person has seen. */

@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { deferred } from '../../src/lib/deferred.js'
 import { buildServer, SOME_CWD, until } from '../fixtures/build.js'
 import { allAnswered, axe, goTo, openConsole, shot, withBrowser } from '../fixtures/console-browser.js'
+import { cuttingProxy } from '../fixtures/cutting-proxy.js'
 
 const skip = withBrowser()
 
@@ -11,8 +12,13 @@ const QUESTION = {
 }
 
 /** A session that asks for these inputs, and the window of somebody who looks at it. */
-async function world(t: Test, inputs: object[], at: (id: string) => string = () => 'inbox') {
-  const { url, call, engine } = await buildServer(t, { console: true, script: {} })
+async function world(
+  t: Test,
+  inputs: object[],
+  at: (id: string) => string = () => 'inbox',
+  origin?: (port: number) => string,
+) {
+  const { url, port, call, engine } = await buildServer(t, { console: true, script: {} })
   const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', approvalTimeoutMs: 0 })
   for (const input of inputs)
     void engine.last.host.requestPermission({
@@ -27,7 +33,10 @@ async function world(t: Test, inputs: object[], at: (id: string) => string = () 
     const [{ request }] = (await waiting()) as [{ request: { id: string } }]
     await call('POST', `/sessions/${json.id}/permissions/${request.id}`, { behavior: 'allow' })
   }
-  const { page, complaints } = await openConsole(t, `${url}/v1/console/`, { at: at(json.id) })
+  const { page, complaints } = await openConsole(t, `${origin?.(port) ?? url}/v1/console/`, {
+    at: at(json.id),
+    loses: origin !== undefined,
+  })
   /** Somebody else ends the session. */
   const end = () => call('POST', `/sessions/${json.id}/commands`, { type: 'close' })
   const remove = () => call('DELETE', `/sessions/${json.id}`)
@@ -258,4 +267,24 @@ t.test('a message that was being written in a session that was removed is still 
     complaints.filter((line) => !/status of 404/.test(line)),
     [],
   )
+})
+
+t.test('what a session asked that was removed while the line was down is asked no more', { skip }, async (t) => {
+  const proxy = await cuttingProxy(t)
+  const through = (port: number): string => {
+    proxy.target = port
+    return proxy.origin
+  }
+  const { page, complaints, remove } = await world(t, [{ command: 'ls' }], (id) => `sessions/${id}`, through)
+  const allow = page.getByRole('button', { name: 'Allow', exact: true })
+  await allow.waitFor()
+  const { target } = proxy
+  proxy.target = undefined
+  proxy.cut()
+  await remove()
+  proxy.target = target
+  await page.getByText('There is no such session.', { exact: true }).first().waitFor()
+  t.equal(await allow.count(), 0)
+  t.equal(await page.getByText('Waits for you', { exact: true }).count(), 0)
+  t.strictSame(complaints, [])
 })

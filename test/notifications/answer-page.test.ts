@@ -117,6 +117,23 @@ t.test('the page says who was first, whichever way', async (t) => {
   t.match(await page.text(), /not there any more/)
 })
 
+t.test('what somebody has written who was not first is on the page that says so', async (t) => {
+  const { ask, call } = await world(t)
+  const words = 'Not <b>that</b> one'
+  const { link, id } = await ask()
+  const refused = await (await post(link, { behavior: 'no', message: words })).text()
+  t.match(refused, /What you have written.*<pre>Not &lt;b&gt;that&lt;\/b&gt; one<\/pre>/)
+  await call('POST', `/sessions/${id}/commands`, { type: 'interrupt' })
+  const late = await post(link, { behavior: 'deny', message: words })
+  t.equal(late.status, 409)
+  t.match(await late.text(), /What you have written.*<pre>Not &lt;b&gt;that&lt;\/b&gt; one<\/pre>/)
+  t.notMatch(await (await post(link, { behavior: 'deny' })).text(), 'What you have written')
+  await call('DELETE', `/sessions/${id}`)
+  t.match(await (await post(link, { behavior: 'allow', 'text-0': words })).text(), 'What you have written')
+  const forged = await post(`${link}x`, { behavior: 'deny', message: words })
+  t.notMatch(await forged.text(), 'have written', 'and nobody has others shown what he likes')
+})
+
 t.test('a link that is forged, expired, cut, or put together of others changes nothing and says nothing', async (t) => {
   const storage = createMemoryStorage()
   const { ask, call, clock } = await world(t, { storage, notifications: { answerLinkTtlMs: 60_000 } as never })

@@ -1,6 +1,5 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
-import { GatewayError } from '../../../client/index.js'
 import { rowsOf } from '../model/transcript-rows.js'
 import { ConnectionBar } from '../parts/connection.js'
 import { Icon } from '../parts/icon.js'
@@ -59,6 +58,7 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
   const { transcript, atStart, atEnd, isCut, isFull } = state.view.value
   const { rows, streaming, nested } = useMemo(() => rowsOf(transcript), [transcript])
   const wanted = state.wanted.value
+  const isGone = state.isGone.value
   const isReached = wanted !== undefined && state.reaches(wanted)
   // the log says first which of them it has
   const outgoing = state.outgoing.messages.value.filter(({ error }) => state.isLoaded.value || error !== UNSURE)
@@ -151,7 +151,6 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
     if (element.scrollHeight <= element.clientHeight) void state.earlier()
   }, [transcript, atStart, isWhole])
 
-  const isGone = isNotThere(state.error.value)
   return (
     <section ref={section} class="page page-fills transcript">
       <Head
@@ -219,10 +218,6 @@ export function TranscriptScreen({ id, seq }: { id: string; seq: number | undefi
     </section>
   )
 }
-
-/** To try again, or to say anything, there is none. */
-const isNotThere = (error: unknown): boolean =>
-  error instanceof GatewayError && error.code === 'SG_ERR_SESSION_NOT_FOUND'
 
 /** The line that an event is in: the last that began at it or before. Before the first there is none. */
 function lineAt(element: HTMLElement, seq: number): HTMLElement | undefined {

@@ -46,7 +46,7 @@ export const inbox = {
   by: (who: string) => `by ${who}`,
   bySomebody: 'by somebody else',
   byTimeout: 'as nobody answered in time',
-  byPolicy: 'by a rule of the gateway',
+  byPolicy: 'by the gateway',
   channels: {
     socket: 'in a client',
     rest: 'over the API',

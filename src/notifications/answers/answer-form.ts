@@ -39,6 +39,10 @@ const textOf = (value: unknown): string | undefined => (typeof value === 'string
 /** Names of the fields for the question at `index`: the options that were chosen, and what was written beside them. */
 export const fieldsOf = (index: number) => ({ chosen: `choice-${index}`, written: `text-${index}` })
 
+/** What a person has written into a form, whatever is asked. */
+export const wordsIn = (form: URLSearchParams): string[] =>
+  [...form].flatMap(([name, text]) => (/^(message|text-\d+)$/.test(name) && text.trim() ? [text] : []))
+
 /** What a form says. @throws SG_ERR_VALIDATION with the field, and a sentence that a person reads without its name */
 export function answerOf(request: PermissionRequest, form: URLSearchParams): ResolvePermissionRequest {
   const behavior = single(form, 'behavior')

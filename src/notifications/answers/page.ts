@@ -42,8 +42,8 @@ export const ANSWER_PAGE_HEADERS: Readonly<Record<string, string>> = {
 }
 
 /** The page of a link that leads to something. */
-export const answerPage = (view: AnswerView): string =>
-  view.state === 'open' ? openPage(view) : messagePage('Answered already', settledText(view.resolved))
+export const answerPage = (view: AnswerView, words?: readonly string[]): string =>
+  view.state === 'open' ? openPage(view) : messagePage('Answered already', settledText(view.resolved), words)
 
 export const takenPage = (answer: ResolvePermissionRequest): string =>
   messagePage(headlineOf(answer), 'Your answer was the first, and was taken. You may close this page.')
@@ -54,9 +54,15 @@ function headlineOf(answer: ResolvePermissionRequest): string {
   return answer.updatedInput ? 'Answered' : 'Allowed'
 }
 
-/** A page of a headline and a sentence. */
-export const messagePage = (headline: string, text: string): string =>
-  page(headline, `<h1>${html(headline)}</h1><p>${html(text)}</p>`)
+/**
+ * A page of a headline and a sentence.
+ * @param words what somebody has written who was not first: the way back leads to an empty form
+ */
+export function messagePage(headline: string, text: string, words: readonly string[] = []): string {
+  const written = words.map((one) => `<pre>${html(one)}</pre>`).join('<br>')
+  const kept = written && `<h2>What you have written, to be copied</h2>${written}`
+  return page(headline, `<h1>${html(headline)}</h1><p>${html(text)}</p>${kept}`)
+}
 
 function openPage({ request, session, recipient, expiresAt, input, isWhole, canAllow }: OpenRequest): string {
   const questions = questionsOf(request)

@@ -4,6 +4,7 @@ import {
   type Attachment,
   emptyTranscript,
   foldTranscript,
+  GatewayError,
   type SessionInfo,
   type Transcript,
 } from '../../../../client/index.js'
@@ -81,7 +82,13 @@ export class TranscriptState {
     return Math.max(this.#window.through, this.now.value.lastSeq, this.session.value?.lastSeq ?? 0)
   }
 
-  readonly status = computed(() => this.now.value.status ?? this.session.value?.status)
+  /** It was removed, or is not for this caller any more: there is none to try again, to answer, or to say anything. */
+  readonly isGone = computed(
+    () => this.error.value instanceof GatewayError && this.error.value.code === 'SG_ERR_SESSION_NOT_FOUND',
+  )
+  readonly status = computed(() =>
+    this.isGone.value ? 'closed' : (this.now.value.status ?? this.session.value?.status),
+  )
 
   /** @param seq to begin at; undefined: at the end */
   async open(seq: number | undefined): Promise<void> {

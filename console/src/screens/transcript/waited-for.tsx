@@ -16,9 +16,11 @@ const says = texts.transcript
 
 const focusComposer = (): void => lead(document.querySelector<HTMLElement>('.composer textarea'))
 
+const NOTHING: TranscriptState['now']['value']['waitingFor'] = { permissions: [], executions: [] }
+
 /** What the session waits for, always in sight: who can answer does so here. */
 export function WaitedFor({ state }: { state: TranscriptState }) {
-  const { permissions, executions } = state.now.value.waitingFor
+  const { permissions, executions } = state.isGone.value ? NOTHING : state.now.value.waitingFor
   const isWriting = useSignal(false)
   const shown = useRef<PermissionRequest | undefined>(undefined)
   const before = shown.current
