@@ -7,6 +7,7 @@ import { Link } from '../../src/storage/postgres/link.js'
 import { statement } from '../../src/storage/postgres/plan.js'
 import { createPostgresStorage } from '../../src/storage/postgres/storage.js'
 import { TakeOver } from '../../src/storage/postgres/takeover.js'
+import { BlackHole } from '../fixtures/black-hole.js'
 import { until } from '../fixtures/build.js'
 import { clusterWorld } from './cluster-world.js'
 import { cuttable, hasPostgres, postgres, postgresWorld } from './postgres-world.js'
@@ -145,6 +146,29 @@ if (hasPostgres()) {
     }
     t.equal(storage.cluster.state, 'serving')
   })
+
+  t.test(
+    'a node whose host of the database was switched off writes over a new connection as soon as it beats over one',
+    async (t) => {
+      const { schema } = await clusterWorld(t)
+      const hole = await BlackHole.start(t, server)
+      const storage = createPostgresStorage({ url: hole.url, schema })
+      t.teardown(() => storage.close())
+      storage.cluster.announce(
+        { name: 'a', url: 'http://a.test', protocol: 1, version: '1', slots: 1, config: 'c', profiles: [] },
+        2_000,
+      )
+      await storage.open()
+      hole.abandon()
+      const begun = performance.now()
+      await t.rejects(async () => storage.profiles.save({ name: 'never arrived' } as never), {
+        code: 'POSTGRES_UNREACHABLE',
+      })
+      t.ok(performance.now() - begun < 15_000, 'long before the reply to a write is given up')
+      await storage.profiles.save({ name: 'kept' } as never)
+      t.match(await storage.profiles.list(), [{ name: 'kept' }])
+    },
+  )
 
   t.test('one that is alone is refused while nodes have the schema, and the other way round', async (t) => {
     const world = await clusterWorld(t)

@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Backoff, delayAfter } from '../../lib/backoff.js'
 import { type Call, CallQueue, type Pending } from '../sql/call-queue.js'
@@ -41,6 +42,8 @@ export class PostgresDatabase {
   readonly #told: DatabaseTold
   readonly #sessions = new KnownSessions()
   #link: Link | undefined
+  /** When it last answered, by the clock of `performance`. */
+  #heardAt = 0
   #term = 0
   /** Of this member; the last one that the server was given, and the last one that it has confirmed. */
   #batch = 0
@@ -95,6 +98,11 @@ export class PostgresDatabase {
     if (!this.#away && !this.#ended) void this.#reconnect(reason)
   }
 
+  /** Over a new connection the database answers, after one of before `since` was silent: so is this one, unless it has been heard since. */
+  giveUpUnheard(since: number): void {
+    if (this.#heardAt < since) this.giveUp(failureOf(new Error('connection lost'), this.#options.place))
+  }
+
   /** Resolves when all that was asked for is done. */
   async close(): Promise<void> {
     // whoever waits for a database that is away has waited long enough, also when it goes away meanwhile
@@ -131,6 +139,7 @@ export class PostgresDatabase {
         const { statements } = batch
         fence = batch.writes ? this.#fence(statements) : []
         const rows = statements.length > 0 ? await link.run([...fence, ...statements]) : []
+        this.#heardAt = performance.now()
         if (fence.length > 0) this.#confirmed = this.#batch
         this.#answer(left, batch.results(rows.slice(fence.length)))
         return
@@ -285,6 +294,7 @@ export class PostgresDatabase {
     }
     this.#sessions.clear()
     this.#link = link
+    this.#heardAt = performance.now()
     if (this.#queue.underWay.length === 0) link.unref()
     void link.lost.then(() => {
       if (this.#link !== link || this.#ended) return

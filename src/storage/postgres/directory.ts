@@ -100,6 +100,7 @@ export class PostgresCluster implements ClusterStorage {
       onTaken: ({ sessionIds }) => this.#database?.forget(sessionIds),
       onLost: () => this.#database?.fence(),
       onReadOnly: (error) => this.#database?.giveUp(error),
+      onAnswering: (since) => this.#database?.giveUpUnheard(since),
     })
     this.#member = member
     try {

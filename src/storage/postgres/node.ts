@@ -45,6 +45,8 @@ export class Member {
   /** Since then it has been in touch with the database without a gap. */
   #inTouchSince = performance.now()
   #lastBeat = performance.now()
+  /** A beat of then was not answered, and whether the next one was. */
+  #silence: { since: number; isOver: boolean } | undefined
   /** What the server's clock said then. */
   #lastServerMs = Number.POSITIVE_INFINITY
   /** Why the last beat failed. */
@@ -272,7 +274,10 @@ export class Member {
   async #beat(): Promise<boolean> {
     this.#beatAgain = false
     const since = performance.now()
-    const cut = startLongTimer(this.#leaseMs / 3, () => this.#link?.destroy())
+    const cut = startLongTimer(this.#leaseMs / 3, () => {
+      this.#silence = { since, isOver: false }
+      this.#link?.destroy()
+    })
     try {
       if (!this.#link || this.#link.isLost) {
         const link = await this.#connect()
@@ -311,6 +316,7 @@ export class Member {
 
   #onBeat(since: number, neighbours: readonly Neighbour[]): void {
     this.#failure = undefined
+    this.#tellSilence()
     if (!this.#lease.renew(since)) return
     this.#see(neighbours)
     this.#leases = neighbours.flatMap(({ n, leftMs }) => (n === this.n || leftMs === null || leftMs < 0 ? [] : leftMs))
@@ -328,6 +334,15 @@ export class Member {
       one.n !== this.n && (one.hasLeft || (one.isExpired && one.isServerUp && isLongHere))
     this.#takeOver.begin(this.#taking(neighbours.filter(isToTake)), this.#mayBeLeft, this.#leavesJobs)
     this.#mayBeLeft = false
+  }
+
+  /** With the second beat after it: until then what was only held up has been answered, too. */
+  #tellSilence(): void {
+    const silence = this.#silence
+    if (silence?.isOver) {
+      this.#silence = undefined
+      this.#told.onAnswering(silence.since)
+    } else if (silence) silence.isOver = true
   }
 
   /** Without those that ran jobs, where these are for others. */

@@ -41,6 +41,8 @@ export interface MemberTold {
   onLost(): void
   /** The server that it beats at takes no writes any more. */
   onReadOnly(error: StorageError): void
+  /** It beats again, over a new connection: the one before went silent. @param since by the clock of `performance` */
+  onAnswering(since: number): void
 }
 
 export interface TakeOverEvents {
