@@ -130,6 +130,7 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
       if (part.type === 'abort') return end.broken(answer.spoken)
       if (part.type === 'raw') {
         end.told.take(part.rawValue)
+        answer.refuse(part.rawValue)
       } else if (part.type === 'error') {
         end.onError(part.error)
         restTimer ??= setTimeout(() => rest.abort(), REST_AFTER_ERROR_MS)
@@ -151,7 +152,7 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
     return {
       blocks: answer.blocks,
       model,
-      stopReason: STOP_REASONS[finishReason] ?? finishReason,
+      stopReason: answer.isRefused ? REFUSAL : (STOP_REASONS[finishReason] ?? finishReason),
       vendorReason,
       untold: answer.untold,
       spent,
@@ -224,12 +225,14 @@ const IS_ERROR = /^(?:MALFORMED_[A-Z_]+|UNEXPECTED_TOOL_CALL|TOO_MANY_TOOL_CALLS
 const endedBadly = (reason: string | undefined): string =>
   `The model ended its answer with an error${reason ? `: ${reason}` : ''}.`
 
+const REFUSAL = 'refusal'
+
 /** The names that the other engines use as well. */
 const STOP_REASONS: Record<string, string> = {
   stop: 'end_turn',
   'tool-calls': 'tool_use',
   length: 'max_tokens',
-  'content-filter': 'refusal',
+  'content-filter': REFUSAL,
 }
 
 type StreamPart = { type: string } & Record<string, unknown>
@@ -239,6 +242,7 @@ class AnswerBuilder {
   readonly blocks: MessageBlock[] = []
   readonly toolCalls: ModelToolCall[] = []
   readonly untold: string[] = []
+  isRefused = false
   readonly #request: ModelRequest
   readonly #open = new Map<string, number>()
   readonly #said: string[] = []
@@ -271,6 +275,15 @@ class AnswerBuilder {
         this.untold.push((part.file as { mediaType: string }).mediaType)
         break
     }
+  }
+
+  /** In OpenAI's chat protocol a refusal has words of its own, of which the package tells nothing. @param raw a piece of the answer */
+  refuse(raw: unknown): void {
+    const [choice] = isRecord(raw) && Array.isArray(raw.choices) ? raw.choices : []
+    const words = choice?.delta?.refusal
+    if (typeof words !== 'string' || words === '') return
+    this.isRefused = true
+    this.#speak('text', REFUSAL, words)
   }
 
   #speak(type: 'text' | 'thinking', id: string, words: string): void {

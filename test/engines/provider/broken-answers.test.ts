@@ -149,6 +149,29 @@ t.test('an image alone is told as what a session cannot tell', async (t) => {
   })
 })
 
+t.test('a refusal in words of its own is told with them, and is no success without a word', async (t) => {
+  const piece = (delta: object, finish_reason: string | null = null) => ({
+    choices: [{ index: 0, delta, finish_reason }],
+  })
+  const pieces = [
+    piece({ refusal: null }),
+    piece({ refusal: 'I will ' }),
+    piece({ refusal: 'not.' }),
+    piece({}, 'stop'),
+  ]
+  const body = pieces.map((one) => `data: ${JSON.stringify(one)}\n\n`).join('')
+  const server = createServer((request, response) => {
+    request.resume().once('end', () => response.writeHead(200, { 'content-type': 'text/event-stream' }).end(body))
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  t.teardown(() => server.close())
+  const { runner, host } = await openAt(t, `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`)
+  runner.send('hi')
+  t.match(await host.turn(1), { subtype: 'error_during_execution', errors: [/refused to answer/] })
+  const message = { stopReason: 'refusal', content: [{ type: 'text', text: 'I will not.' }] }
+  t.match(host.of('assistant_message')[0], { message })
+})
+
 t.test('an answer that tells its usage with every word, and no end, has broken off', async (t) => {
   const said = [
     { type: 'text-start', id: '0' },
