@@ -321,7 +321,8 @@ const BUILT_IN_ROWS: readonly AgentRow[] = [
     command: 'qwen',
     package: '@qwen-code/qwen-code',
     args: ['--acp'],
-    env: {},
+    // From 0.24 on its first turn would begin without the tools of servers.
+    env: { QWEN_CODE_LEGACY_MCP_BLOCKING: '1' },
     inheritedEnv: ['QWEN_*', 'OPENAI_*', 'DASHSCOPE_*'],
     configDirEnv: 'QWEN_HOME',
     defaultConfigDir: (home) => join(home, '.qwen'),
