@@ -1,11 +1,13 @@
 import { X509Certificate } from 'node:crypto'
 import { checkServerIdentity } from 'node:tls'
+import { type Clock, systemClock } from '../lib/clock.js'
 import { tried } from '../lib/tried.js'
 import type { ConfigProblem } from './config-problem.js'
 import type { EffectiveConfig } from './load-config.js'
 
 /** So long before its end a certificate is told of. */
-const NOTICE_MS = 14 * 86_400_000
+const DAY_MS = 86_400_000
+const NOTICE_MS = 14 * DAY_MS
 
 /** Certificates that nodes do not take from each other, or soon will not. What is served to clients does not depend on them. */
 export function certificateWarnings({ cluster }: EffectiveConfig, now = Date.now()): ConfigProblem[] {
@@ -19,6 +21,19 @@ export function certificateWarnings({ cluster }: EffectiveConfig, now = Date.now
     ...(aged.length > 0 ? aged : strangeness(own, between, cas, cluster.url)),
     ...warnings('cluster.tls.ca', cas[0]!, 'all nodes need certificates of a new one', now),
   ]
+}
+
+/** Tells of them once a day from tomorrow on: a node may run for longer than a certificate is told of. */
+export function watchCertificates(
+  config: EffectiveConfig,
+  tell: (warning: ConfigProblem) => void,
+  clock: Clock = systemClock,
+): void {
+  if (!config.cluster?.tls) return
+  clock.after(DAY_MS, () => {
+    for (const warning of certificateWarnings(config, clock.now())) tell(warning)
+    watchCertificates(config, tell, clock)
+  })
 }
 
 const CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^-]+-----END (?:TRUSTED |X509 )?CERTIFICATE-----/g

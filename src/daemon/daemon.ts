@@ -4,7 +4,7 @@ import { descriptorLimit, descriptorRemedy } from '../lib/descriptors.js'
 import { keepObjectsYoung } from '../lib/young-objects.js'
 import { createWorkerServer, type WorkerServer } from '../server.js'
 import { StorageError } from '../storage/storage.js'
-import { certificateWarnings } from './certificate-warnings.js'
+import { certificateWarnings, watchCertificates } from './certificate-warnings.js'
 import type { ConfigProblem } from './config-problem.js'
 import { agentWarnings, firstSessionProblems } from './first-session.js'
 import { type Hooks, loadHooks, unusableHooks } from './hooks.js'
@@ -71,12 +71,15 @@ export async function prepareServer(
     ...parkingWarnings(config),
     ...agents,
   ]
-  for (const { path, message } of warnings) logger.warn({ file: loaded.file, ...(path && { path }) }, message)
+  for (const warning of warnings) warn(warning, loaded, logger)
   const build = (onLost?: OnLost) => construct(loaded, hooks, logger, onLost)
   if (!config.cluster) return { server: build(), logger, hooks, authenticates }
   const server = new RejoiningServer(build, logger)
   return { server, failed: server.failed, logger, hooks, authenticates }
 }
+
+const warn = ({ path, message }: ConfigProblem, { file }: LoadedConfig, logger: Logger): void =>
+  logger.warn({ file, ...(path && { path }) }, message)
 
 function construct(loaded: LoadedConfig, hooks: Hooks, logger: Logger, onLost?: OnLost): WorkerServer {
   try {
@@ -112,6 +115,7 @@ export async function start({ server, logger, authenticates }: PreparedServer, l
     const problem = isListenError(error) ? listenFailure(error, host, port) : toError(error).message
     throw refused ?? new StartError(problem, { cause: error })
   }
+  watchCertificates(config, (warning) => warn(warning, loaded, logger))
   const descriptors = descriptorLimit()
   const remedy = descriptors && descriptorRemedy(descriptors)
   if (remedy) logger.warn({ descriptors: descriptors.soft }, `the limit of file descriptors is low; ${remedy}`)

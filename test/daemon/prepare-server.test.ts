@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { certificateWarnings } from '../../src/daemon/certificate-warnings.js'
+import { certificateWarnings, watchCertificates } from '../../src/daemon/certificate-warnings.js'
 import type { ConfigError } from '../../src/daemon/config-problem.js'
 import { prepareServer, start } from '../../src/daemon/daemon.js'
 import { isLoopbackHost } from '../../src/daemon/listen-rules.js'
@@ -10,6 +10,7 @@ import { firstCommands, greeting } from '../../src/daemon/next-steps.js'
 import { redactConfig, secretsOf } from '../../src/daemon/redact.js'
 import { hashToken } from '../../src/daemon/tokens.js'
 import { EXPIRED_TLS, NODE_TLS, STRANGERS_TLS } from '../fixtures/tls.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 const TOKENS = { tokens: [{ name: 'a', sha256: hashToken('x') }] }
 const DEMO = { name: 'demo', engine: 'provider', provider: { id: 'demo' } }
@@ -288,6 +289,20 @@ t.test('a certificate of nodes that has expired, or soon will have, is told of',
     'cluster.tls.ca: it expires on 2126-10-30',
   ])
   t.match(at('2001-01-01'), [/^cluster\.tls\.cert: it is valid from 20/, /^cluster\.tls\.ca: it is valid from 20/])
+})
+
+t.test('it is told of each day by a node that runs on', async (t) => {
+  const day = 86_400_000
+  const clock = new VirtualClock(Date.parse('2126-10-15'))
+  const told: string[] = []
+  watchCertificates({ cluster: { tls: NODE_TLS } } as EffectiveConfig, ({ path }) => told.push(path), clock)
+  await clock.advance(day)
+  t.strictSame(told, [])
+  const both = ['cluster.tls.cert', 'cluster.tls.ca']
+  await clock.advance(day)
+  t.strictSame(told, both)
+  await clock.advance(day)
+  t.strictSame(told, [...both, ...both])
 })
 
 t.test('so is one that other nodes take for somebody else’s', (t) => {
