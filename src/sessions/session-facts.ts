@@ -245,7 +245,9 @@ export const derivedTitle = ({
 
 /** What an engine says may be of any type, and a SessionInfo that cannot be serialised would spoil every list it is in. */
 export const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
-export const countOf = (value: unknown): number | undefined => (Number.isFinite(value) ? (value as number) : undefined)
+/** Some engines say -1 of what they do not know: it would be taken off what was used before. */
+export const countOf = (value: unknown): number | undefined =>
+  Number.isFinite(value) && (value as number) >= 0 ? (value as number) : undefined
 
 /** Takes in what an event says. */
 export function applyRunnerEvent(facts: SessionFacts, event: RunnerEvent): void {

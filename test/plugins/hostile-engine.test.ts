@@ -17,6 +17,7 @@ t.test('what an engine reports of itself never spoils an answer', async (t) => {
   const odd: unknown[] = [
     Number.NaN,
     Number.POSITIVE_INFINITY,
+    -1,
     '7',
     null,
     undefined,
