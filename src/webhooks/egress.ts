@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { Agent, buildConnector, type Dispatcher } from 'undici'
-import { GatewayError, toError } from '../errors.js'
+import { GatewayError, optionError, toError } from '../errors.js'
 
 /** Which addresses a URL that the operator did not write may reach. */
 export interface EgressPolicy {
@@ -55,6 +55,9 @@ function judge(address: string): Verdict {
 const blocked = (host: string, reason: string) =>
   new GatewayError('SG_ERR_EGRESS_BLOCKED', { detail: `${host} may not be reached from here: ${reason}.` })
 
+const NOT_KEPT_HERE =
+  'not kept by this runtime, which would connect to addresses that callers and agents may not reach; run it with Node'
+
 const DEFAULT_PORTS: Record<string, string> = { 'http:': '80', 'https:': '443' }
 
 const bareHost = (hostname: string) => hostname.replace(/^\[(.*)\]$/, '$1')
@@ -91,6 +94,8 @@ export class EgressGuard {
         connectors[trusted ? 1 : 0]!(target, callback)
       },
     })
+    // Bun puts names without a function in undici's place, and connects wherever a name leads, without a word.
+    if (typeof this.dispatcher.dispatch !== 'function') throw optionError('webhookPolicy', NOT_KEPT_HERE)
   }
 
   /**

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
-import { request } from 'undici'
+import { Agent, request } from 'undici'
 import { EgressGuard, type EgressGuardOptions } from '../../src/webhooks/egress.js'
 
 type Ruling = 'public' | 'private' | 'never'
@@ -302,4 +302,13 @@ t.test('the system resolver is the default', async (t) => {
   const { dispatcher } = guarded(t, {})
   await t.rejects(request(`http://localhost:${port}/`, { dispatcher }), BLOCKED)
   t.equal(seen.hits, 0)
+})
+
+t.test('a runtime whose undici connects wherever it likes, as Bun’s does, is refused', async (t) => {
+  Object.defineProperty(Agent.prototype, 'dispatch', { value: undefined, configurable: true })
+  t.teardown(() => Reflect.deleteProperty(Agent.prototype, 'dispatch'))
+  t.throws(() => new EgressGuard({ allowPrivateNetworks: true }), {
+    code: 'SG_ERR_OPTION',
+    message: /run it with Node/,
+  })
 })
