@@ -76,6 +76,19 @@ function CurrentScreen() {
   const found = SCREENS.find((screen) => screen.name === name)
   const loaded = useSignal<{ name: string; screen?: FunctionComponent; error?: unknown } | undefined>(undefined)
   const [error, reset] = useErrorBoundary()
+  /** How often a screen that did not come was asked for again. */
+  const tries = useSignal(0)
+  const isThere = feedLink.value.state === 'live' || feedLink.value.state === 'back'
+  const retry = (): void => {
+    if (loaded.peek()?.error) tries.value++
+  }
+  useEffect(() => {
+    if (isThere) retry()
+  }, [isThere])
+  useEffect(() => {
+    addEventListener('online', retry)
+    return () => removeEventListener('online', retry)
+  }, [])
   // what could not be drawn of one thing says nothing of the next
   useEffect(() => {
     if (error) reset()
@@ -94,11 +107,11 @@ function CurrentScreen() {
     return () => {
       isLeft = true
     }
-  }, [name])
+  }, [name, tries.value])
   if (!found) return <Page title={texts.shell.notFound}>{null}</Page>
   if (error) return <Failure error={error} retry={reset} />
   if (loaded.value?.name !== name) return <LoadingPage />
-  if (loaded.value.error) return <Failure error={loaded.value.error} />
+  if (loaded.value.error) return <Failure error={loaded.value.error} retry={retry} />
   const Screen = loaded.value.screen!
   return <Screen key={name} />
 }

@@ -17,7 +17,8 @@ const shell = {
   readingProfiles: 'The profiles are being read…',
   underway: 'Waits for the gateway…',
   notFound: 'There is no such screen.',
-  failedToLoad: 'This part of the console could not be loaded. The gateway may have another version of it by now.',
+  failedToLoad:
+    'This part of the console could not be loaded. The gateway is away, or it may have another version of it by now.',
   noAnswer: 'The gateway did not answer.',
   strangeAnswer: (status: number) => `Something between here and the gateway answered in its place, with ${status}.`,
   tryAgain: 'Try again',

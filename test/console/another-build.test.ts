@@ -48,6 +48,24 @@ t.test('so it does of what an action would need', { skip }, async (t) => {
   t.equal(file.suggestedFilename(), 'Tides.md')
 })
 
+t.test('a screen that did not come while the line was down comes when it is back', { skip }, async (t) => {
+  const { page } = await openConsole(t, `${url}/console/`, { at: 'inbox', loses: true })
+  await page.getByRole('heading', { name: 'Inbox' }).waitFor()
+  await replaced(page)
+  await goTo(page, '#/queue')
+  const again = page.getByRole('alert').getByRole('button', { name: 'Try again' })
+  await again.waitFor()
+  await page.unrouteAll()
+  await page.evaluate("dispatchEvent(new Event('online'))")
+  await page.getByRole('heading', { name: 'Queue', exact: true }).waitFor()
+  await replaced(page)
+  await goTo(page, '#/usage')
+  await again.waitFor()
+  await page.unrouteAll()
+  await again.click()
+  await page.getByRole('heading', { name: 'Usage', exact: true }).waitFor()
+})
+
 t.test('a page hears of another version when its connection is back', { skip }, async (t) => {
   const proxy = await cuttingProxy(t)
   proxy.target = port
