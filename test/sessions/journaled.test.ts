@@ -281,6 +281,30 @@ t.test('that a session cannot be written down is told once for each reason, howe
   }
 })
 
+t.test(
+  'that the journal does not do what is asked of it is told once for each reason until it does, and to the host each time',
+  async (t) => {
+    const told: string[] = []
+    const logger = { ...silentLogger, error: ((_fields, message) => told.push(message)) as typeof silentLogger.error }
+    const failures: string[] = []
+    const onError = (error: Error) => failures.push(error.message)
+    const { registry, journal } = await buildJournaled(t, { logger, parking: { onError } })
+    const ids = [await registry.create({ cwd: SOME_CWD }), await registry.create({ cwd: SOME_CWD })].map(({ id }) => id)
+    const unavailable = { code: 'SG_ERR_STORE_UNAVAILABLE' }
+    for (const outage of [1, 2]) {
+      journal.broken = true
+      for (const id of [...ids, ...ids]) await t.rejects(registry.close(id), unavailable)
+      t.same(
+        told.filter((message) => message === 'parking: something failed'),
+        Array(outage).fill('parking: something failed'),
+      )
+      t.same(failures, Array(outage === 1 ? 4 : 6).fill('no space left on device'))
+      journal.broken = false
+      await registry.close(ids.pop()!)
+    }
+  },
+)
+
 t.test('a log longer than the memory is read on from the journal', async (t) => {
   const { registry, engine } = await buildJournaled(t, { eventLog: { maxEvents: 10, maxBytes: 1e6 } })
   const { id } = await registry.create({ cwd: SOME_CWD })

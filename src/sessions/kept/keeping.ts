@@ -76,6 +76,8 @@ export class Keeping implements JournalWriterParts {
   readonly #logger: Logger
   readonly #clock: Clock
   readonly #lock = new KeyedLock()
+  /** Why the journal last failed, until it answers. */
+  #failure: string | undefined
   /** Sessions whose last write failed. */
   readonly #unwritable = new Map<string, string>()
 
@@ -257,9 +259,16 @@ export class Keeping implements JournalWriterParts {
 
   async #guarded<T>(sessionId: string | undefined, work: () => Promise<T>): Promise<T> {
     try {
-      return await work()
+      const answer = await work()
+      this.#failure = undefined
+      return answer
     } catch (error) {
-      this.report(error, { ...(sessionId !== undefined && { sessionId }), phase: 'store' })
+      const context: ParkingContext = { ...(sessionId !== undefined && { sessionId }), phase: 'store' }
+      const { message } = toError(error)
+      // once: as long as it is away everybody's requests fail of it
+      if (message === this.#failure) tellOnError(this.#onError, this.#logger, toError(error), context)
+      else this.report(error, context)
+      this.#failure = message
       throw hasCode(error, 'SG_ERR_STORE_UNAVAILABLE') ? error : unavailable(error)
     }
   }
