@@ -59,7 +59,7 @@ export const isRedirect = (status: number): boolean => REDIRECTS.includes(status
 export async function refusalOf(response: Response, now = Date.now()): Promise<GatewayError> {
   // a page is not told the status of a redirect, nor where it leads
   const status = response.type === 'opaqueredirect' ? 302 : response.status
-  const retryAfterMs = retryAfter(response.headers.get('retry-after'), now)
+  const retryAfterMs = retryAfter(response, now)
   const problem = (await response.json().catch(() => undefined)) as Partial<Problem> | undefined
   if (!String(problem?.code).startsWith('SG_ERR_'))
     return new GatewayError(
@@ -83,8 +83,10 @@ function targetOf({ url, headers }: Response): string {
   }
 }
 
-function retryAfter(header: string | null, now: number): number | undefined {
-  if (!header) return undefined
-  const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now
+/** A time is told by the clock of who says it, where the answer has that. */
+function retryAfter({ headers }: Response, now: number): number | undefined {
+  const header = headers.get('retry-after') ?? ''
+  const toldAt = Date.parse(headers.get('date') ?? '') || now
+  const ms = /^\d+$/.test(header) ? +header * 1000 : Date.parse(header) - toldAt
   return ms >= 0 ? ms : undefined
 }

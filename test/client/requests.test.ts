@@ -71,6 +71,10 @@ t.test('a refusal is an error with everything that the gateway said', async (t) 
   answers(w, problem(429, 'SG_ERR_TOO_MANY', { 'retry-after': '120' }))
   await t.rejects(w.client.sessions.get('s1'), { code: 'SG_ERR_TOO_MANY', retryAfterMs: 120_000 })
   t.equal(w.requests.length, 2, 'nobody is made to wait for two minutes unasked')
+  // a proxy's, whatever the clock here says
+  const dates = { date: 'Thu, 01 Jan 2099 00:00:00 GMT', 'retry-after': 'Thu, 01 Jan 2099 00:01:00 GMT' }
+  answers(w, problem(429, 'SG_ERR_TOO_MANY', dates))
+  await t.rejects(w.client.sessions.get('s1'), { code: 'SG_ERR_TOO_MANY', retryAfterMs: 60_000 })
 })
 
 t.test('gives up on a gateway that is not there, or does not answer', async (t) => {
