@@ -57,6 +57,11 @@ t.test('a thumb meets what chooses an approval', { skip }, async (t) => {
   await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', title: 'Tides', approvalTimeoutMs: 0 })
   void engine.last.host.requestPermission({ toolName: 'Bash', toolUseId: 't', input: { command: 'npm test' } })
   const { page } = await openConsole(t, `${url}/v1/console/`, { at: 'inbox', width: 320, height: 640 })
+  // as at 400 % on a screen
+  await page.setViewportSize({ width: 320, height: 180 })
+  const bar = (await page.getByRole('navigation').boundingBox())!
+  t.ok(bar.height <= 32, `${bar.height} of 180 pixels`)
+  await page.setViewportSize({ width: 320, height: 640 })
   const { width, height } = (await page.getByLabel('Choose Bash').boundingBox())!
   t.ok(width >= 24 && height >= 24, `it has ${width} by ${height} pixels`)
 })

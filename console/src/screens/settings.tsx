@@ -43,13 +43,15 @@ export function screen() {
                     <Line text={me.caller.name} />
                   </Fact>
                 )}
-                <Fact name={says.sees}>
-                  {me?.caller?.allowedProfiles ? (
-                    <Line text={me.caller.allowedProfiles.join(', ')} length={300} />
-                  ) : (
-                    says.allProfiles
-                  )}
-                </Fact>
+                {me && (
+                  <Fact name={says.sees}>
+                    {me.caller?.allowedProfiles ? (
+                      <Line text={me.caller.allowedProfiles.join(', ')} length={300} />
+                    ) : (
+                      says.allProfiles
+                    )}
+                  </Fact>
+                )}
               </dl>
               {me?.signIn && (
                 <div>
