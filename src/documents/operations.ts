@@ -323,7 +323,7 @@ export const OPERATIONS: Record<string, Operation> = {
     id: 'listNextJobs',
     summary: 'List what runs next',
     description:
-      'The first of the queued jobs that the caller may see, in the order in which they begin; those that wait for their time come last.',
+      'The first of the queued jobs that the caller may see, in the order in which they begin; those that wait for their time come last. At most about 1 MiB of them.',
     codes: ['SG_ERR_VALIDATION', ...STORES],
     answer: [{ ...examples.job, status: 'queued' }],
   },

@@ -13,7 +13,7 @@ import type { Clock } from '../lib/clock.js'
 import { deferred } from '../lib/deferred.js'
 import { copyOf } from '../lib/json-value.js'
 import type { Logger } from '../lib/logger.js'
-import type { Page } from '../lib/paging.js'
+import { type Page, PageBuilder } from '../lib/paging.js'
 import { patiently, persistently } from '../lib/patience.js'
 import { present } from '../lib/present.js'
 import type { Standstill } from '../lib/standstill.js'
@@ -300,19 +300,21 @@ export class JobQueue {
     return patiently(clock, () => jobPage(adapter, query, principal, shownAs))
   }
 
-  /** The first of the queued jobs that a caller may see, in the order in which they begin. */
-  async next({ limit = NEXT_JOBS }: NextJobsQuery = {}, principal: Principal = UNLIMITED): Promise<JobInfo[]> {
+  /** The first of the queued jobs that a caller may see, in the order in which they begin: as many as a page has room for. */
+  next({ limit = NEXT_JOBS }: NextJobsQuery = {}, principal: Principal = UNLIMITED): Promise<JobInfo[]> {
     const { adapter, clock } = this.#options
     const asked = { limit, profiles: visibleProfiles(principal), now: clock.now() }
-    const ids = await patiently(clock, () => nextJobs(adapter, asked))
-    const jobs: JobInfo[] = []
-    // one by one: each has its prompt whole
-    for (const id of ids) {
-      const record = await getJob(adapter, id)
-      const seen = record && this.#seen(record.info)
-      if (seen?.status === 'queued') jobs.push(copyOf(inPage(seen)))
-    }
-    return jobs
+    return patiently(clock, async () => {
+      const page = new PageBuilder<JobInfo>(limit)
+      // one by one: each has its prompt whole
+      for (const id of await nextJobs(adapter, asked)) {
+        const record = await getJob(adapter, id)
+        const seen = record && this.#seen(record.info)
+        if (seen?.status !== 'queued' || !visible(principal, seen.profile)) continue
+        if (!page.add(copyOf(inPage(seen)))) break
+      }
+      return page.items
+    })
   }
 
   /** The last attempts to deliver a job's events to its webhook, newest first. */

@@ -8,7 +8,7 @@ import { silentLogger } from '../../src/lib/logger.js'
 import { UNLIMITED } from '../../src/principal.js'
 import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
 import { until } from '../fixtures/build.js'
-import { FakeSessions } from '../fixtures/job-world.js'
+import { FakeSessions, jobRequest, jobWorld } from '../fixtures/job-world.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 import { type ListWorld, walksEachRowOnce } from '../fixtures/walked-pages.js'
 import { jobOf } from '../storage/sqlite-records.js'
@@ -108,6 +108,28 @@ t.test('pages of an adapter that does not number its jobs are complete, too', as
   await t.test('by time', (t) => foreign(t, (records, filter) => selectJobs(records, filter)))
   await t.test('when it gives all that it has', (t) => foreign(t, (records) => records))
 })
+
+t.test(
+  'what runs next is a page of about 1 MiB, of what the caller may see, and nobody waits for it for ever',
+  async (t) => {
+    const inner = createMemoryQueueAdapter()
+    let isSilent = false
+    const get: QueueAdapter['get'] = (id) => (isSilent ? new Promise(() => {}) : inner.get(id))
+    // an adapter that does not select
+    const adapter: QueueAdapter = { ...inner, next: (limit) => inner.next!(limit), get }
+    const { queue, clock } = await jobWorld(t, { adapter, maxConcurrency: 1 })
+    const meta = { note: 'x'.repeat(16_000) }
+    const session = { cwd: '/srv/work', prompt: 'go', profile: 'two' }
+    for (let count = 0; count < 80; count++) await queue.submit(jobRequest({ session, meta }))
+    const first = await queue.next({ limit: 200 })
+    t.equal(first.length, Math.floor(2 ** 20 / JSON.stringify(first[0]).length))
+    t.same(await queue.next({}, { allowedProfiles: ['one'] }), [])
+    isSilent = true
+    const asked = queue.next()
+    asked.catch(() => {})
+    await clock.advance(8_000)
+  },
+)
 
 t.test('a cursor of an earlier version goes on', async (t) => {
   const adapter = createMemoryQueueAdapter()
