@@ -119,4 +119,17 @@ if (hasPostgres()) {
       t.equal(await versionOf(client, schema, SCHEMA_VERSION + 1), SCHEMA_VERSION + 1)
     },
   )
+
+  t.test('a new version waits for a table until an autovacuum has made way for it', async (t) => {
+    const { schema } = await postgresWorld(t)
+    const server = await postgres()
+    const client = new pg.Client({ connectionString: server.url() })
+    await client.connect()
+    t.teardown(() => client.end())
+    // the server has it make way when somebody has waited for so long
+    const patient = `DO $$ BEGIN
+      ASSERT current_setting('lock_timeout')::interval > current_setting('deadlock_timeout')::interval; END $$`
+    await migrate(client, schema, [...MIGRATIONS, { usableFrom: SCHEMA_VERSION, sql: patient }])
+    t.match((await client.query('SHOW lock_timeout')).rows, [{ lock_timeout: '0' }])
+  })
 }

@@ -82,13 +82,18 @@ async function assertNobodyHas(client: Client, schema: string, version: number):
   )
 }
 
-/** Whoever asks for a table meanwhile waits as long. */
-const LOCK_WAIT_MS = 500
+/**
+ * Whoever asks for a table meanwhile waits as long. No shorter: an autovacuum, which may go on for hours, is ended for whoever has waited
+ * for `deadlock_timeout`.
+ */
+const LOCK_WAIT = `SELECT set_config('lock_timeout', (setting::integer + 500)::text, true) FROM pg_settings WHERE name = 'deadlock_timeout'`
+/** Who has a table for longer than that does not just read a row. */
+const LONG_MS = 500
 const RETRY: Backoff = { firstMs: 500, longestMs: 5_000 }
 const PATIENCE_MS = 60_000
 /** Of a lock that was not to be had in time. */
 const LOCKED = '55P03'
-const READERS = `SELECT DISTINCT pid, coalesce(nullif(application_name, ''), usename) AS name FROM pg_locks JOIN pg_stat_activity USING (pid)
+const READERS = `SELECT DISTINCT pid, coalesce(nullif(application_name, ''), usename, backend_type) AS name FROM pg_locks JOIN pg_stat_activity USING (pid)
   WHERE granted AND pid <> pg_backend_pid() AND xact_start < now() - $2 * interval '1 millisecond'
     AND relation IN (SELECT oid FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1))`
 
@@ -115,7 +120,7 @@ export async function migrate(
 }
 
 async function isRead(client: Client, schema: string): Promise<StorageError> {
-  const { rows } = await client.query(READERS, [schema, LOCK_WAIT_MS])
+  const { rows } = await client.query(READERS, [schema, LONG_MS])
   const by = (rows as { pid: number; name: string }[]).map(({ pid, name }) => `${name} (process ${pid} of the server)`)
   return new StorageError(
     'STORAGE_HELD',
@@ -138,7 +143,7 @@ async function takeSteps(client: Client, schema: string, steps: readonly Step[])
         inSchema('CREATE TABLE @schema_versions (version integer PRIMARY KEY, taken_at timestamptz NOT NULL)', schema),
       )
     } else if (!steps.slice(from).every((step) => isFor(from, step))) await assertNobodyHas(client, schema, from)
-    await client.query(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}`)
+    await client.query(LOCK_WAIT)
     for (let version = from; version < steps.length; version++) {
       const step = steps[version]!
       const { sql, usableFrom } = typeof step === 'string' ? { sql: step, usableFrom: null } : step
