@@ -69,7 +69,7 @@ export function sessionEnvironment({
 
 /** What an agent gets when nothing is set for its session; the neutral names are in it as they are. */
 export function unaskedEnvironment(
-  row: Pick<AgentRow, 'name' | 'env' | 'declaredEnv' | 'inheritedEnv'>,
+  row: Pick<AgentRow, 'name' | 'env' | 'declaredEnv' | 'inheritedEnv' | 'oauthTokenEnv'>,
   gatewayEnv: Environment,
   isSecret: (name: string) => boolean = () => false,
 ): Record<string, string | undefined> {
@@ -77,6 +77,8 @@ export function unaskedEnvironment(
   const env: Record<string, string | undefined> = { ...row.env }
   for (const [name, value] of Object.entries(gatewayEnv)) if (inherits(name) && !isSecret(name)) env[name] = value
   if (row.name === DEFAULT_AGENT) copy(gatewayEnv, env, CONFIG_DIR_ENV, OAUTH_TOKEN_ENV)
+  // the neutral name takes the place of the agent's own later
+  if (row.oauthTokenEnv && row.declaredEnv?.[row.oauthTokenEnv] !== undefined) delete env[OAUTH_TOKEN_ENV]
   return { ...env, ...row.declaredEnv }
 }
 

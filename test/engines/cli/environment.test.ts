@@ -65,18 +65,21 @@ t.test('what the operator declares of an agent stands, whatever the gateway’s 
     ANTHROPIC_API_KEY: 'of the gateway',
     ANTHROPIC_MODEL: 'm',
     AGENT_CONFIG_DIR: '/g',
+    AGENT_OAUTH_TOKEN: 'of the gateway',
   }
-  const env = { HOME: '/srv/agent', ANTHROPIC_API_KEY: 'of the agent', AGENT_CONFIG_DIR: '/d' }
+  const keys = { ANTHROPIC_API_KEY: 'of the agent', CLAUDE_CODE_OAUTH_TOKEN: 'of the agent' }
+  const env = { HOME: '/srv/agent', ...keys, AGENT_CONFIG_DIR: '/d' }
   const row = agentTable([{ name: 'claude', env }]).get('claude')!
   const built = (sessionEnv: object) =>
     sessionEnvironment({ row, gatewayEnv, sessionEnv: { ...sessionEnv }, secrets: [] })
   t.match(built({}), {
     HOME: '/srv/agent',
-    ANTHROPIC_API_KEY: 'of the agent',
+    ...keys,
     ANTHROPIC_MODEL: 'm',
     CLAUDE_CONFIG_DIR: '/d',
   })
   t.equal(built({ HOME: '/of/the/session' }).HOME, '/of/the/session')
+  t.equal(built({ AGENT_OAUTH_TOKEN: 'of it' }).CLAUDE_CODE_OAUTH_TOKEN, 'of it')
 })
 
 t.test('the neutral names become the agent’s own', async (t) => {
