@@ -6,6 +6,7 @@ import type { Call } from '../../src/storage/sql/call-queue.js'
 import { runBatch } from '../../src/storage/sqlite/batch.js'
 import { openDatabase, operationsOf } from '../../src/storage/sqlite/connection.js'
 import type { Database, SqlValue, Statement } from '../../src/storage/sqlite/driver.js'
+import { jobOf } from './sqlite-records.js'
 
 /** A database that says which statements were run. */
 function watched(db: Database): { db: Database; ran: string[] } {
@@ -38,7 +39,13 @@ async function world(t: Test) {
     return [...ran]
   }
   const run = (call: Call, along?: () => void) => runAll([call], along)
-  return { run, runAll, operations: operationsOf(opened) }
+  const explained = (sql: string) =>
+    opened
+      .prepare(`EXPLAIN QUERY PLAN ${sql}`)
+      .all('[]', 0, 1)
+      .map(({ detail }) => detail)
+      .join('\n')
+  return { run, runAll, explained, operations: operationsOf(opened) }
 }
 
 const events = (...seqs: number[]) => ({ id: 's', reservedSeq: 0, seqs, texts: seqs.map((seq) => `{"seq":${seq}}`) })
@@ -133,3 +140,24 @@ t.test('what was taken back was never known', async (t) => {
   run(birth)
   t.same(operations['journal.read']('s', 0, 9, 1_000).seqs, [1, 2])
 })
+
+t.test(
+  'what runs next of somebody who has little is found by their profiles, not among all that is queued',
+  async (t) => {
+    const { run, runAll, explained, operations } = await world(t)
+    const add = (id: string, profile: string, more: object = {}): Call => {
+      const { info, request } = jobOf(id)
+      return ['jobs.add', JSON.stringify({ ...info, profile, ...more }), JSON.stringify(request), 0]
+    }
+    runAll(Array.from({ length: 1_000 }, (_, index) => add(`many ${index}`, 'many')))
+    runAll([add('later', 'few', { nextRunAt: 5_000 }), add('first', 'few'), add('due', 'few', { nextRunAt: 1_000 })])
+    for (const profiles of [['few'], ['few', 'many']])
+      t.match(
+        operations['jobs.next'](2_000, 2_000, profiles),
+        profiles.length > 1 ? { length: 1_003 } : ['first', 'due', 'later'],
+      )
+    const planOf = (profiles: string[]) => explained(run(['jobs.next', 2_000, 10, profiles]).at(-1)!)
+    t.notMatch(planOf(['few']), /jobs_ready|jobs_delayed/)
+    t.match(planOf(['few', 'many']), /SCAN jobs USING INDEX jobs_ready/)
+  },
+)

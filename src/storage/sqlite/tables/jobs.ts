@@ -9,6 +9,9 @@ import { type Database, rowsOf } from '../driver.js'
 import { Refusal } from '../failures.js'
 import { ridingKeeper } from './riding.js'
 
+/** So many queued jobs of somebody's are found soon among those of all. */
+const MANY = 1_000
+
 /** Jobs and the counters of their tokens. */
 export function jobOperations(db: Database): OperationsOf<'jobs'> {
   const insert = db.prepare(
@@ -35,14 +38,21 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
   const delayed = db.prepare(
     'SELECT id, next_run_at AS nextRunAt FROM jobs WHERE ready = 0 AND next_run_at > ? ORDER BY next_run_at, n LIMIT ?',
   )
-  const isAsked = '(?1 IS NULL OR profile IN (SELECT value FROM json_each(?1)))'
-  const upcoming = db.prepare(
-    `SELECT id FROM (
-       SELECT * FROM (SELECT id, n, priority, 0 AS due FROM jobs WHERE ready = 1 AND ${isAsked} ORDER BY priority DESC, n LIMIT ?3)
-       UNION ALL SELECT id, n, priority, 0 FROM jobs WHERE ready = 0 AND next_run_at <= ?2 AND ${isAsked}
-       UNION ALL SELECT * FROM (
-         SELECT id, n, 0, next_run_at FROM jobs WHERE ready = 0 AND next_run_at > ?2 AND ${isAsked} ORDER BY next_run_at, n LIMIT ?3)
-     ) ORDER BY due, priority DESC, n LIMIT ?3`,
+  const theirs = 'profile IN (SELECT value FROM json_each(?1))'
+  const upcomingOf = (are: string, ready: string) =>
+    db.prepare(
+      `SELECT id FROM (
+         SELECT * FROM (SELECT id, n, priority, 0 AS due FROM jobs WHERE ${ready} = 1 AND ${are} ORDER BY priority DESC, n LIMIT ?3)
+         UNION ALL SELECT id, n, priority, 0 FROM jobs WHERE ${ready} = 0 AND next_run_at <= ?2 AND ${are}
+         UNION ALL SELECT * FROM (
+           SELECT id, n, 0, next_run_at FROM jobs WHERE ${ready} = 0 AND next_run_at > ?2 AND ${are} ORDER BY next_run_at, n LIMIT ?3)
+       ) ORDER BY due, priority DESC, n LIMIT ?3`,
+    )
+  const upcoming = upcomingOf(`(?1 IS NULL OR ${theirs})`, 'ready')
+  /** By their profile: all that are queued would be read for a few of them. */
+  const upcomingOfFew = upcomingOf(`status = 'queued' AND ${theirs}`, '+ready')
+  const some = db.prepare(
+    `SELECT count(*) AS count FROM (SELECT 1 FROM jobs WHERE status = 'queued' AND ${theirs} LIMIT ?2)`,
   )
   const underWay = db.prepare(
     `SELECT n, id, rev, info, request FROM jobs WHERE status IN ('running', 'parked') AND n > ? ORDER BY n LIMIT ?`,
@@ -129,8 +139,11 @@ export function jobOperations(db: Database): OperationsOf<'jobs'> {
     'jobs.remove': (id) => void remove.run(id),
     'jobs.counts': () => counts.all(),
     'jobs.delayed': (after, limit) => delayed.all(after, limit),
-    'jobs.next': (now, limit, profiles) =>
-      upcoming.all(profiles ? JSON.stringify(profiles) : null, now, limit).map(({ id }) => id),
+    'jobs.next'(now, limit, profiles) {
+      const asked = profiles ? JSON.stringify(profiles) : null
+      const areFew = asked !== null && some.get(asked, MANY).count < MANY
+      return (areFew ? upcomingOfFew : upcoming).all(asked, now, limit).map(({ id }) => id)
+    },
     'jobs.owned': (after, limit) => underWay.all(after, limit),
     'jobs.unreadable'(limit) {
       const ids: string[] = []
