@@ -217,6 +217,9 @@ export function clientOn(base: Platform, { baseUrl, fetch, WebSocket, ...credent
 
     queue: {
       stats: (options?: CallOptions) => get<wire.QueueStats>('/queue', 'running', options),
+      /** The first of the queued jobs, in the order in which they begin. */
+      next: ({ signal, ...query }: wire.NextJobsQuery & CallOptions = {}) =>
+        getList<wire.JobInfo>('/queue/next', { signal }, query),
       /** Jobs and counts as they change. There is no replay: list the jobs again at every `queue_attached`. */
       watch: ({ signal }: CallOptions = {}) => watchQueue(http, signal),
     },

@@ -47,7 +47,7 @@ export const strange = (what: string, status = 200, cause?: unknown): GatewayErr
 
 /** What was read of a log is of one that is no more, as when the storage was restored from a backup. */
 export const logReplaced = (): GatewayError =>
-  new GatewayError('Another log took the place of this one while it was read: read it from its beginning.', {
+  new GatewayError('Another log took the place of this one: read it from its beginning.', {
     status: 0,
     code: 'SG_CLIENT_LOG_REPLACED',
   })

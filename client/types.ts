@@ -16,6 +16,7 @@ export type {
   JobInfo,
   JobStatus,
   ListJobsQuery,
+  NextJobsQuery,
   QueueFrame,
   QueueStats,
   WebhookDelivery,

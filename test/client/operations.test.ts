@@ -55,6 +55,7 @@ t.test('every operation of a gateway has its method', async (t) => {
       for await (const _ of notifications.watch());
     })(),
     queue.stats(),
+    queue.next(),
     (async () => {
       for await (const _ of queue.watch());
     })(),
