@@ -13,6 +13,19 @@ const MAX_EVENT_BYTES = 64 * 1024 ** 2
 /** An empty line, as the three kinds of line ends make one. */
 const EVENT_ENDS = ['\n\n', '\n\r\n', '\r\r']
 
+/** No byte of an answer comes behind this one. */
+const DONE = /[\r\n]data: ?\[DONE\]/
+
+/** Nor an event behind one of these, which are Anthropic's and those of OpenAI's responses. */
+const LAST_EVENT =
+  /[\r\n](?:event: ?|data: ?\{"type": ?")(?:message_stop|response\.(?:completed|incomplete|failed))["\r\n]/
+
+/** Of either, the longest. */
+const MARK_BYTES = 64
+
+/** How long the end of the connection's answer is waited for behind that, so that the next call finds the connection open; milliseconds. */
+const END_MS = 1_000
+
 /** What Amazon sends instead of lines. */
 const FRAMED = 'application/vnd.amazon.eventstream'
 
@@ -38,11 +51,11 @@ export const eventStreamFetch =
     if (!response.body) return response
     if (!response.ok) return withBody(response, beginningOf(response.body))
     if (!/json$|html|^text\/plain$|xml$/i.test(type)) {
-      const bounded = type === FRAMED ? boundedFrames() : boundedEvents()
-      return withBody(response, response.body.pipeThrough(bounded))
+      const body = type === FRAMED ? response.body.pipeThrough(boundedFrames()) : events(response.body.getReader())
+      return withBody(response, body)
     }
     const reader = response.body.getReader()
-    const chunks: Uint8Array[] = []
+    const chunks: Bytes[] = []
     const begun = () => new TextDecoder().decode(Buffer.concat(chunks))
     const read = async (enough: () => boolean) => {
       while (!enough()) {
@@ -53,7 +66,7 @@ export const eventStreamFetch =
     }
     const isMuch = () => chunks.reduce((bytes, { length }) => bytes + length, 0) >= MAX_BYTES
     await read(() => begun().trim() !== '' || isMuch())
-    if (!DOCUMENT.test(begun())) return withBody(response, goingOn(chunks, reader).pipeThrough(boundedEvents()))
+    if (!DOCUMENT.test(begun())) return withBody(response, events(reader, chunks))
     await read(isMuch).catch(() => {})
     reader.cancel().catch(() => {})
     const message = `The provider answered with ${type}, not with a stream of events: ${oneLine(redact(begun()))}`
@@ -67,16 +80,38 @@ function redirected({ status, url, headers }: Response, redact: (text: string) =
   return new APICallError({ message, url, statusCode: status, requestBodyValues: {}, isRetryable: false })
 }
 
-/** The body from its beginning, of which some is read already. */
-function goingOn(chunks: Uint8Array[], reader: ReadableStreamDefaultReader<Uint8Array>): ReadableStream<Bytes> {
+/**
+ * The events of a body up to the last one: who keeps the connection open behind it, or resets it, has said all the same what there was to say.
+ * @param chunks what is read already
+ */
+function events(reader: ReadableStreamDefaultReader<Bytes>, chunks: Bytes[] = []): ReadableStream<Bytes> {
+  const isLast = lastOfEvents()
   return new ReadableStream({
     async pull(controller) {
       const chunk = chunks.shift() ?? (await reader.read()).value
-      if (chunk) controller.enqueue(chunk as Bytes)
-      else controller.close()
+      if (!chunk) return controller.close()
+      try {
+        const isOver = isLast(chunk)
+        controller.enqueue(chunk)
+        if (!isOver) return
+      } catch (error) {
+        reader.cancel().catch(() => {})
+        throw error
+      }
+      controller.close()
+      leave(reader)
     },
     cancel: (reason) => reader.cancel(reason),
   })
+}
+
+function leave(reader: ReadableStreamDefaultReader<Bytes>): void {
+  const cancel = () => reader.cancel().catch(() => {})
+  const timer = setTimeout(cancel, END_MS)
+  void reader
+    .read()
+    .then(cancel, cancel)
+    .then(() => clearTimeout(timer))
 }
 
 /** So much of a body as words are looked for in. */
@@ -93,24 +128,27 @@ const beginningOf = (body: ReadableStream<Bytes>) => {
   )
 }
 
-/** Refuses to read on in an event that does not end. */
-const boundedEvents = () => {
+/** Tells of each piece whether the last event ends in it. Refuses to read on in an event that does not end. */
+function lastOfEvents(): (chunk: Bytes) => boolean {
   let bytes = 0
-  // the end of an event may come in two pieces
-  let before: Uint8Array = Buffer.alloc(0)
-  return new TransformStream<Bytes, Bytes>({
-    transform(chunk, controller) {
-      const text = Buffer.concat([before, chunk])
-      before = text.subarray(-2)
-      const end = Math.max(...EVENT_ENDS.map((blank) => text.lastIndexOf(blank)))
-      bytes = end < 0 ? bytes + chunk.length : text.length - end
-      if (bytes <= MAX_EVENT_BYTES) controller.enqueue(chunk)
-      else controller.error(new Error(TOO_LONG))
-    },
-  })
+  let isLast = false
+  // what is looked for may come in two pieces
+  let before = '\n'
+  return (chunk) => {
+    const text = before + Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length).toString('latin1')
+    if (DONE.test(text)) return true
+    const mark = isLast ? -1 : text.search(LAST_EVENT)
+    isLast ||= mark >= 0
+    const end = Math.max(...EVENT_ENDS.map((blank) => text.lastIndexOf(blank)))
+    if (isLast && end > mark) return true
+    bytes = end < 0 ? bytes + chunk.length : text.length - end
+    if (bytes > MAX_EVENT_BYTES) throw new Error(TOO_LONG)
+    before = text.slice(isLast ? -2 : -MARK_BYTES)
+    return false
+  }
 }
 
-/** The same of Amazon's events, of which each begins with its length and none ends with an empty line. */
+/** The bound of Amazon's events, of which each begins with its length and none ends with an empty line. */
 const boundedFrames = () => {
   let left = 0
   let length: number[] = []

@@ -86,3 +86,27 @@ t.test("a long answer in Amazon's frames is read whole, and one frame without an
   t.ok((await readWhole(type, [frame.subarray(0, 3), frame.subarray(3)])) > EVENT_LIMIT)
   await t.rejects(readWhole(type, [framed(2 ** 31)]), { message: /more than 64 MiB/ })
 })
+
+t.test('an answer whose last event comes in pieces ends with it, and what stays open behind it is left', async (t) => {
+  const last = 'event: message_stop\r\ndata: {"type":"message_stop"}\r\n\r\n'
+  const read = async (said: string[], goesOn: (controller: ReadableStreamDefaultController) => void) => {
+    const left = new Promise<void>((resolve) => {
+      const pieces = said.map(utf8)
+      const body = new ReadableStream({
+        pull: (controller) => (pieces[0] ? controller.enqueue(pieces.shift()) : goesOn(controller)),
+        cancel: () => resolve(),
+      })
+      const fetched = eventStreamFetch(
+        async () => new Response(body, { headers: { 'content-type': 'text/event-stream' } }),
+        (text) => text,
+      )
+      fetched('http://vendor.example')
+        .then((response) => response.text())
+        .then((text) => t.ok(text.endsWith(last)))
+    })
+    await left
+  }
+  for (let cut = 1; cut < last.length; cut++)
+    await read([': hi\r\n\r\n', last.slice(0, cut), last.slice(cut)], (controller) => controller.enqueue(utf8('\n')))
+  await read([last], () => {})
+})
