@@ -62,6 +62,7 @@ const CATALOGUE = {
   SG_ERR_UNSUPPORTED: [400, 'The engine of this session cannot do that.'],
   SG_ERR_ENGINE_REFUSED: [409, 'The engine refused.'],
   SG_ERR_ENGINE_START: [502, 'The engine could not be started.'],
+  SG_ERR_ENGINE_FAILED: [502, 'The engine failed.'],
   SG_ERR_AGENT_STATE_GONE: [
     409,
     'The agent no longer has what was said in this session: its own files of it are gone, and it cannot go on. Create a new session; this log stays readable until the session is deleted.',
@@ -103,7 +104,6 @@ const CATALOGUE = {
   SG_ERR_CONFIG_DIR_FORBIDDEN: [403, 'configDir lies outside the allowed roots.'],
   // inside a session's events, never an HTTP answer
   SG_ERR_API_KEY_REQUIRED: [403, 'The session runs on oauth credentials and this gateway requires an API key.'],
-  SG_ERR_ENGINE_FAILED: [502, 'The engine failed.'],
   SG_ERR_EGRESS_BLOCKED: [403, 'That address may not be reached from here.'],
   // construction and start
   SG_ERR_OPTION: [500, 'An option is not valid.'],

@@ -185,7 +185,7 @@ export const OPERATIONS: Record<string, Operation> = {
     tag: 'files',
     summary: 'List the files of a session',
     description: 'The scratch filesystem of a provider session; other sessions have none.',
-    codes: [...SESSION, ...STORES, 'SG_ERR_VALIDATION', 'SG_ERR_FILES_NOT_FOUND'],
+    codes: [...SESSION, ...STORES, 'SG_ERR_VALIDATION', 'SG_ERR_FILES_NOT_FOUND', 'SG_ERR_ENGINE_FAILED'],
     answer: examples.files,
   },
   'GET /sessions/:id/files/*': {
@@ -193,7 +193,7 @@ export const OPERATIONS: Record<string, Operation> = {
     tag: 'files',
     summary: 'Download a file of a session',
     description: 'The bytes, as an attachment. Slashes in the path may stand as they are.',
-    codes: [...SESSION, ...STORES, 'SG_ERR_FILES_NOT_FOUND', 'SG_ERR_FILE_NOT_FOUND'],
+    codes: [...SESSION, ...STORES, 'SG_ERR_FILES_NOT_FOUND', 'SG_ERR_FILE_NOT_FOUND', 'SG_ERR_ENGINE_FAILED'],
     download: true,
     shapes: { path: '/sessions/:id/files/:path', params: Type.Object({ id: Type.String(), path: Type.String() }) },
   },

@@ -179,3 +179,27 @@ t.test('the scratch files of the provider engine are such files', async (t) => {
   const answer = await rawRequest(port, { path: `/v1/sessions/${json.id}/files/${encodeURI(listed[0].path)}` })
   t.match(answer, { status: 200, text: '概要', headers: { 'content-length': '6' } })
 })
+
+t.test('what an engine throws, or gives that is no file, where it is asked for its files is its failure', async (t) => {
+  const failure = () => {
+    throw new Error('disk gone')
+  }
+  const strange = [
+    failure,
+    async () => failure(),
+    () => ({}),
+    () => [{ path: 'a', bytes: 1 }],
+    () => 'text',
+    () => [null],
+  ]
+  for (const asked of strange) {
+    const files = { list: asked, read: asked } as unknown as SessionFiles
+    const { call } = await buildServer(t, { script: { files } })
+    const { id } = (await call('POST', '/sessions', { cwd: SOME_CWD })).json
+    for (const path of ['files', 'files/a']) {
+      const { status, json } = await call('GET', `/sessions/${id}/${path}`)
+      t.same([status, json.code], [502, 'SG_ERR_ENGINE_FAILED'], `${path} of ${asked}`)
+      t.notMatch(JSON.stringify(json), /disk gone/)
+    }
+  }
+})

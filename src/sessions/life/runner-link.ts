@@ -15,6 +15,7 @@ import type { Clock } from '../../lib/clock.js'
 import type { Logger } from '../../lib/logger.js'
 import { tried } from '../../lib/tried.js'
 import type { QueuedMessage } from '../kept/journal.js'
+import { engineFiles } from './engine-files.js'
 
 /** How long an engine may take to start, or to be built, before it is left behind; one agent has to wait for the next minute first. */
 export const START_LIMIT_MS = 120_000
@@ -99,7 +100,8 @@ export class RunnerLink implements RunnerHost {
   }
 
   get files(): SessionFiles | undefined {
-    return tried(() => this.runner.files)
+    const files = tried(() => this.runner.files)
+    return files && engineFiles(files)
   }
 
   emit(event: RunnerEvent): void {
