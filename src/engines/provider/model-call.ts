@@ -19,7 +19,7 @@ import { inOrderOf, keptAnswer } from './kept-answer.js'
 import type { LanguageModel } from './models.js'
 import { ToldUsage } from './told-usage.js'
 import type { ProviderTool } from './tool.js'
-import { BROKEN_OFF, describeUpstreamError, refusesInput, rootOf } from './upstream-error.js'
+import { BROKEN_OFF, describeUpstreamError, isNewEvent, refusesInput, rootOf } from './upstream-error.js'
 
 // Everything that depends on the version of the AI SDK's loop is in this file. A call never runs a tool: the SDK is shown tools that
 // cannot execute, and the turn runs them itself, between two calls.
@@ -132,6 +132,7 @@ export async function callModel(request: ModelRequest): Promise<ModelAnswer | Br
         end.told.take(part.rawValue)
         answer.refuse(part.rawValue)
       } else if (part.type === 'error') {
+        if (isNewEvent(part.error, request.model.provider)) continue
         end.onError(part.error)
         restTimer ??= setTimeout(() => rest.abort(), REST_AFTER_ERROR_MS)
       } else if (part.type === 'start-step') {

@@ -9,6 +9,7 @@ import {
   UnsupportedFunctionalityError,
 } from 'ai'
 import { toError } from '../../errors.js'
+import { isRecord } from '../../lib/json-value.js'
 import { oneLine } from '../../lib/one-line.js'
 import { htmlToText } from './html-text.js'
 
@@ -86,3 +87,14 @@ const INPUT_REFUSALS: readonly (number | undefined)[] = [400, 413, 422]
 export const refusesInput = (thrown: unknown): boolean =>
   UnsupportedFunctionalityError.isInstance(thrown) ||
   (APICallError.isInstance(thrown) && INPUT_REFUSALS.includes(thrown.statusCode))
+
+/** Of Anthropic's protocol, as its package knows it. */
+const EVENT = /^(?:(?:message|content_block)_(?:start|delta|stop)|ping|error)$/
+
+/** An event of a type that came into Anthropic's protocol later, which whoever does not know it is to pass over; the package tells an error. */
+export const isNewEvent = (thrown: unknown, provider: string): boolean =>
+  provider.startsWith('anthropic') &&
+  TypeValidationError.isInstance(thrown) &&
+  isRecord(thrown.value) &&
+  typeof thrown.value.type === 'string' &&
+  !EVENT.test(thrown.value.type)

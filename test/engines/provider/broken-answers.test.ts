@@ -522,3 +522,12 @@ for (const [vendor, events] of Object.entries(WHOLE))
       }
       t.equal(sockets.size, connections)
     })
+
+t.test('an event of a type that Anthropic has added since is passed over', async (t) => {
+  const events = WHOLE.anthropic!.flatMap((event) => [event, { type: 'content_hint', hint: 'new' }])
+  const body = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')
+  const url = await vendorThatSays(t, [{ headers: { 'content-type': 'text/event-stream' }, body }])
+  const { runner, host } = await openAt(t, url, 'anthropic')
+  runner.send('hi')
+  t.match(await host.turn(1), { subtype: 'success', result: 'all of it' })
+})
