@@ -349,7 +349,7 @@ export class JobRun {
     if (this.#killing || this.ended) return
     const grace = this.#owner.clock.after(this.limits.killGraceMs, () => this.#end(this.#killed()))
     this.#killing = { error, grace }
-    this.#owner.sessions.send(this.sessionId, { type: 'interrupt' }).catch((refusal) => {
+    this.#owner.sessions.endTurn(this.sessionId, error).catch((refusal) => {
       // nothing to interrupt: the session is not even there
       if (hasCode(refusal, 'SG_ERR_SESSION_NOT_FOUND')) this.#end(this.#killed())
     })

@@ -1,4 +1,3 @@
-import type { SessionCommand } from '../../schemas/commands.js'
 import type { SessionEvent } from '../../schemas/events.js'
 import type { CreateSessionRequest, SessionInfo } from '../../schemas/sessions.js'
 import { hasCode } from '../errors.js'
@@ -39,7 +38,8 @@ export interface JobSessions {
   get(id: string): Promise<SessionInfo | undefined>
   /** What has happened to a session that this process has, after a place in its log. */
   eventsAfter(id: string, seq: number): Promise<SessionEvent[]>
-  send(id: string, command: SessionCommand): Promise<void>
+  /** Interrupts the turn in progress, which tells why. */
+  endTurn(id: string, why: string): Promise<void>
   /** Ends a session, which stays listed. */
   end(id: string): Promise<void>
   /** Ends a session and removes it, with everything it could be woken from. */

@@ -282,6 +282,13 @@ export class SessionRegistry {
     await (await this.open(id, UNLIMITED)).handle(parseCommand(command))
   }
 
+  /** Ends the turn in progress as an interrupt does. @param why it ends, which its end tells */
+  async endTurn(id: string, why: string): Promise<void> {
+    const session = await this.open(id, UNLIMITED)
+    session.turnDesk.because = why
+    await session.handle({ type: 'interrupt' })
+  }
+
   /** Says who has what is told of sessions kept with it; before `adopt`. */
   observe(observers: SessionObservers): void {
     this.#telling.observe(observers)

@@ -46,15 +46,36 @@ t.test('jobs run on a real engine, and their usage is counted', async (t) => {
 })
 
 t.test('a model that fails is a failed attempt, and one that hangs is ended by the watchdog', async (t) => {
-  const { submit, over, clock, job, engine } = await world(t, { maxConcurrency: 2 })
+  const { submit, over, clock, job, engine, notified } = await world(t, { maxConcurrency: 2 })
   const failed = await over((await submit(script([{ fail: 'overloaded' }]))).id)
   t.match(failed, { status: 'failed', error: /overloaded/, result: { isError: true } })
   const hanging = await submit(script([{ text: 'let me think', hang: true }]), { maxDurationMs: 60_000 })
   let now = await job(hanging.id)
   while (now.status !== 'running' || now.sessionId === undefined) now = await job(hanging.id)
   await clock.advance(60_000)
-  t.match(await over(hanging.id), { status: 'failed', error: 'The run took longer than 60000 ms.' })
+  const error = 'The run took longer than 60000 ms.'
+  t.match(await over(hanging.id), { status: 'failed', error, result: { subtype: 'interrupted', errors: [error] } })
+  const told = () => notified.find(({ type, session }) => type === 'turn_completed' && session.jobId === hanging.id)
+  await until(told)
+  t.match(told(), { preview: error })
   t.same(engine.runners, [])
+})
+
+t.test('of a run that is ended while it asks nobody is said to have denied that', async (t) => {
+  const { submit, over, clock, registry } = await world(t)
+  const resolved: unknown[] = []
+  const asked = new Promise<void>((resolve) => {
+    registry.on('session_event', ({ event }) => {
+      if (event.type === 'permission_requested') resolve()
+      if (event.type === 'permission_resolved') resolved.push(event.message)
+    })
+  })
+  const write = { tool: 'fs_write', input: { path: 'a', content: 'b' } }
+  const { id } = await submit(script([{ tools: [write] }]), { maxDurationMs: 60_000 })
+  await asked
+  await clock.advance(60_000)
+  t.match(await over(id), { status: 'failed' })
+  t.same(resolved, ['The run took longer than 60000 ms.'])
 })
 
 t.test('a permission is approved from the webhook’s consumer', async (t) => {

@@ -75,7 +75,7 @@ t.test('an interrupt takes back what was allowed and not handed over', async (t)
   await turns()
   const interrupted = registry.send(id, { type: 'interrupt' })
   await until(() => decided.u1)
-  t.match(decided.u1, { behavior: 'deny', message: 'Interrupted by the user.' })
+  t.match(decided.u1, { behavior: 'deny', message: 'The turn was interrupted.' })
   journal.release()
   await t.rejects(answered, { code: 'SG_ERR_PERMISSION_NOT_FOUND' })
   await interrupted

@@ -15,7 +15,7 @@ import type { RunnerLink } from './runner-link.js'
 const MAX_WAITING = 100
 /** How long an engine may take to end its turn when the process ends. */
 const TURN_END_GRACE_MS = 5_000
-const BY_USER = 'Interrupted by the user.'
+const INTERRUPTED = 'The turn was interrupted.'
 const SHUT_DOWN = 'The gateway was shut down.'
 const HELD_BACK =
   'The storage takes nothing, and no more of what the agent says can be held back. Send the message again when /readyz says ready.'
@@ -29,6 +29,8 @@ export class TurnDesk {
   onAfterWait: (() => void) | undefined
   /** How much was held back for the storage when the turn was ended for it. */
   #heldBack: number | undefined
+  /** Why the turn in progress is to end, where that is nobody's wish. */
+  because: string | undefined
   /** Whether the turn is ended for the end of the process. */
   #shutsDown = false
   /** The message that the session was created with, as long as no engine was given it. Its turn has begun with the session. */
@@ -166,7 +168,7 @@ export class TurnDesk {
    * @param message why, for what waits for an answer
    * @param options.next also that of the message that waits for an engine to begin with
    */
-  async interrupt(message = BY_USER, { next = false } = {}): Promise<void> {
+  async interrupt(message = this.because ?? INTERRUPTED, { next = false } = {}): Promise<void> {
     const { link } = this.#session
     this.denyWaits(message)
     if (this.isUnbegun || (next && !this.#isReady && this.#begin())) await this.#endUnbegun()
@@ -194,12 +196,12 @@ export class TurnDesk {
   }
 
   /** Whoever is asked for the turn in progress need not answer any more. */
-  denyWaits(message = BY_USER): void {
+  denyWaits(message = INTERRUPTED): void {
     const { permissions, bridge, midTurn } = this.#session
     const carried = permissions.denyAll(message)
     // an engine that takes its place after a crash asks again, too
     midTurn?.decisions.push(...carried)
-    bridge.cancelAll('interrupted', 'The turn was interrupted.')
+    bridge.cancelAll('interrupted', INTERRUPTED)
   }
 
   /**
@@ -252,16 +254,17 @@ export class TurnDesk {
     if (session.link) session.link.handing = undefined
     this.#opening = undefined
     session.inTurn = false
-    session.append(this.endOf(endInterrupted(session.facts, 'The turn was interrupted.', false)))
+    session.append(this.endOf(endInterrupted(session.facts, INTERRUPTED, false)))
     session.showStatus()
     setImmediate(() => this.next())
     await session.durable().catch(() => {})
   }
 
-  /** The end of a turn as it is told: one that was ended for the storage's sake, or for the end of the process, says so. */
+  /** The end of a turn as it is told: one that was ended for the storage's sake, for the end of the process or for a limit, says so. */
   endOf(event: SessionEventOf<'turn_completed'>): SessionEventOf<'turn_completed'> {
-    const isCutOff = this.#shutsDown && event.subtype !== 'success'
-    const reason = this.#heldBack === undefined ? isCutOff && SHUT_DOWN : HELD_BACK
+    const why = this.#shutsDown ? SHUT_DOWN : this.because
+    const reason = this.#heldBack === undefined ? event.subtype !== 'success' && why : HELD_BACK
+    this.because = undefined
     if (!reason) return event
     this.#heldBack = undefined
     return { ...event, subtype: 'interrupted', isError: true, errors: [...(event.errors ?? []), reason] }

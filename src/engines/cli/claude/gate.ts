@@ -36,7 +36,7 @@ export interface GateOptions {
   readonly interrupt: () => void
 }
 
-const INTERRUPTED = 'Interrupted by the user.'
+const INTERRUPTED = 'The turn was interrupted.'
 /** Of all calls in one answer the agent can put off one. */
 export const ONE_AT_A_TIME =
   'This was not run, because another call of the same message had to wait for its result. Call it again if it is still needed.'
