@@ -6,8 +6,8 @@ import type { AnswerLinks } from '../src/notifications/answers/answer-links.js'
 import { ANSWER_PAGE_HEADERS, answerPage, messagePage, takenPage } from '../src/notifications/answers/page.js'
 import { sayWhenAgain, toGatewayError } from './errors.js'
 
-/** Of what a form may say. */
-const MAX_FORM_BYTES = 64 * 1024
+/** Of what a form may say: what somebody may write below one question takes 18 kB, and an agent asks as many as it likes. */
+const MAX_FORM_BYTES = 1024 * 1024
 /** Looks and answers by one link, a minute, and from one address by links that are none. */
 const MAX_PER_MINUTE = 60
 
@@ -39,17 +39,27 @@ export const answerPages: FastifyPluginAsync<{ links: AnswerLinks }> = async (sc
   scope.addContentTypeParser('application/x-www-form-urlencoded', form, (_request, text, done) =>
     done(null, new URLSearchParams(String(text))),
   )
+  const nameOf = (request: FastifyRequest) => links.nameOf(givenToken(request) ?? '')
   await scope.register(rateLimit, {
+    global: false,
     max: MAX_PER_MINUTE,
     timeWindow: 60_000,
     // behind a proxy all have one address: who guesses there keeps nobody from a link of their own
-    keyGenerator: async (request) => (await links.nameOf(givenToken(request) ?? '')) ?? request.ip,
+    keyGenerator: async (request) => (await nameOf(request)) ?? request.ip,
     errorResponseBuilder: (_request, { ttl }) =>
       new GatewayError('SG_ERR_TOO_MANY', { retryAfterS: Math.ceil(ttl / 1000) }),
   })
-  const config = { isPublic: true }
+  const limited = scope.rateLimit()
+  const options = {
+    config: { isPublic: true },
+    // of who guesses no form is read; by a link it is, so that the words are there to be given back
+    async onRequest(request: FastifyRequest, reply: FastifyReply) {
+      if ((await nameOf(request)) === undefined) await limited.call(scope, request, reply)
+    },
+    preHandler: limited,
+  }
 
-  scope.get('/answer', { config }, async (request, reply) => {
+  scope.get('/answer', options, async (request, reply) => {
     const view = await links.look(tokenOf(request))
     return reply
       .code(view.state === 'open' ? 200 : 410)
@@ -57,7 +67,7 @@ export const answerPages: FastifyPluginAsync<{ links: AnswerLinks }> = async (sc
       .send(answerPage(view))
   })
 
-  scope.post('/answer', { config }, async (request, reply) => {
+  scope.post('/answer', options, async (request, reply) => {
     const body = request.body instanceof URLSearchParams ? request.body : new URLSearchParams()
     const outcome = await links.answer(tokenOf(request), body)
     reply.headers(ANSWER_PAGE_HEADERS)

@@ -183,7 +183,7 @@ t.test('a link that is forged, expired, cut, or put together of others changes n
     ).status,
     415,
   )
-  t.equal((await post(one.link, { behavior: 'deny', message: 'x'.repeat(100_000) })).status, 413)
+  t.equal((await post(one.link, { behavior: 'deny', message: 'x'.repeat(1_100_000) })).status, 413)
   for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
     const { status, headers } = await fetch(one.link, { method })
     t.same([status, headers.get('allow')], [405, 'GET, HEAD, POST'], `${method}: the link is good for its own methods`)
@@ -231,6 +231,17 @@ t.test('an answer that is none says what is missing, and not in the names of fie
   t.match(await taken.text(), '<h1>Answered</h1>')
 })
 
+t.test('all that its form lets somebody write is taken', async (t) => {
+  const { ask, events } = await world(t)
+  const questions = Array.from({ length: 4 }, (_, at) => ({ question: `${at}?`, options: [] }))
+  const { link, id } = await ask({}, { questions }, 'AskUserQuestion')
+  const words = '\u6F6E'.repeat(2_000)
+  const form = Object.fromEntries(questions.map((_, at) => [`text-${at}`, words]))
+  t.equal((await post(link, { behavior: 'allow', ...form })).status, 200)
+  const answered = (await events(id)).find(({ type }) => type === 'permission_resolved')
+  t.match(answered, { behavior: 'allow', updatedInput: { answers: { '3?': words } } })
+})
+
 t.test('whoever knocks too often has to wait', async (t) => {
   const { ask, call } = await world(t)
   const { link, id } = await ask()
@@ -240,6 +251,8 @@ t.test('whoever knocks too often has to wait', async (t) => {
   t.ok(Number(last.headers.get('retry-after')) > 0)
   t.match(await last.text(), /Slow down/)
   t.equal((await post(link, { behavior: 'allow' })).status, 429)
+  const words = await (await post(link, { behavior: 'deny', message: 'Not on Fridays' })).text()
+  t.match(words, /What you have written.*<pre>Not on Fridays<\/pre>/, 'and loses no words by it')
   t.equal((await call('GET', `/sessions/${id}`)).status, 200, 'and nobody else')
 })
 
@@ -250,6 +263,9 @@ t.test('whoever guesses at links keeps nobody from a link of their own, from the
   let last = await guess(0)
   for (let knock = 1; knock < 70 && last.status === 404; knock++) last = await guess(knock)
   t.equal(last.status, 429, 'guesses are counted together')
+  const forged = await post(`${first.link}x`, { message: 'Not on Fridays' })
+  t.equal(forged.status, 429)
+  t.notMatch(await forged.text(), 'Fridays')
   t.equal((await fetch(first.link)).status, 200)
   t.equal((await post(second.link, { behavior: 'deny' })).status, 200)
   t.equal((await post(second.link, { behavior: 'deny' })).status, 409)
