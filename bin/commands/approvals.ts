@@ -1,4 +1,5 @@
-import type { Answer, PermissionRequest } from '../../client/index.js'
+import { type Answer, type Client, GatewayError, type PermissionRequest, type SessionInfo } from '../../client/index.js'
+import { whoWasFirst } from '../../src/notifications/answers/who-was-first.js'
 import { questionsOf } from '../terminal/asks.js'
 import { type ConnectionOptions, connect } from '../terminal/connection.js'
 import { CommandFailure, EXIT } from '../terminal/exit.js'
@@ -67,14 +68,54 @@ async function resolve(
   assertNamed('request', prefix)
   const gateway = connect(options)
   const found = (await gateway.inbox.list().toArray()).filter(({ request }) => request.id.startsWith(prefix))
+  if (found.length > 1)
+    throw new CommandFailure(`${found.length} requests begin with ${prefix}: write more of the id.`, EXIT.usage)
   const [only] = found
-  if (!only || found.length > 1)
-    throw new CommandFailure(
-      only
-        ? `${found.length} requests begin with ${prefix}: write more of the id.`
-        : `Nothing that waits for an approval begins with ${prefix}. See session-gateway approvals ls.`,
-      only ? EXIT.usage : EXIT.failed,
+  if (!only) {
+    const asked = await askedBefore(gateway, prefix).catch(() => undefined)
+    const late = asked && (await answeredBefore(gateway, asked))
+    throw (
+      late ??
+      new CommandFailure(`Nothing that waits for an approval begins with ${prefix}. See session-gateway approvals ls.`)
     )
-  await gateway.sessions.resolvePermission(only.session.id, only.request.id, answerTo(only.request))
+  }
+  try {
+    await gateway.sessions.resolvePermission(only.session.id, only.request.id, answerTo(only.request))
+  } catch (error) {
+    const isLate = error instanceof GatewayError && error.code === 'SG_ERR_PERMISSION_NOT_FOUND'
+    throw (isLate && (await answeredBefore(gateway, only))) || error
+  }
   note(safe(`Answered ${only.request.toolName} of “${only.session.title}”.`))
+}
+
+interface Asked {
+  session: Pick<SessionInfo, 'id' | 'title'>
+  request: Pick<PermissionRequest, 'id' | 'toolName'>
+  seq: number
+}
+
+/** What was asked a while ago, by the beginning of its id; undefined where that is kept no more, or means several. */
+async function askedBefore(gateway: Client, prefix: string): Promise<Asked | undefined> {
+  const page = await gateway.notifications
+    .list({ types: 'permission_requested' })
+    .pages()
+    [Symbol.asyncIterator]()
+    .next()
+  const told = page.value?.filter(({ request }) => request?.id.startsWith(prefix)) ?? []
+  const [{ session, request, seq } = {}] = told
+  return session && request && seq && told.length === 1 ? { session, request, seq } : undefined
+}
+
+/** Says who was first with an answer; undefined where the log does not tell. */
+async function answeredBefore(gateway: Client, { session, request, seq }: Asked): Promise<CommandFailure | undefined> {
+  try {
+    for await (const event of gateway.sessions.events(session.id, { afterSeq: seq }))
+      if (event.type === 'permission_resolved' && event.requestId === request.id)
+        return new CommandFailure(
+          `${request.toolName} of “${session.title}” does not wait any more. ${whoWasFirst(event)}`,
+        )
+  } catch {
+    // its session is gone
+  }
+  return undefined
 }

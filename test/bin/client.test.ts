@@ -1,5 +1,8 @@
 import { execFile, execFileSync } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
@@ -169,7 +172,7 @@ t.test('sessions are listed, shown, talked to, renamed, fetched from and removed
 })
 
 t.test('what sessions ask is answered from anywhere', async (t) => {
-  const { run, client } = await world(t)
+  const { run, client, url } = await world(t)
   t.match(await run(['approvals', 'ls']), { code: 0, stderr: /Nothing waits/ })
   await run([
     'run',
@@ -189,8 +192,28 @@ t.test('what sessions ask is answered from anywhere', async (t) => {
   t.match(await run(['approvals', 'allow', ask!, '--answer', 'Green']), { code: 0 })
   t.match(await run(['approvals', 'allow', write!, '--answer', 'No']), { code: 2, stderr: /asks no question/ })
   t.match(await run(['approvals', 'deny', write!, '--message', 'Not on a Friday.']), { code: 0 })
-  t.match(await run(['approvals', 'allow', write!]), { code: 1, stderr: /Nothing that waits/ })
-  await until(async () => (await client.sessions.list({ status: 'idle' }).toArray()).length === 2)
+  const late = /fs_write of “.*” does not wait any more\. It was denied by ada, over the API, who was first\.\n$/
+  t.match(await run(['approvals', 'allow', write!]), { code: 1, stderr: late })
+  t.match(await run(['approvals', 'allow', 'zz']), { code: 1, stderr: /Nothing that waits/ })
+  await run(['run', '--detach', 'ask me a question'])
+  await until(async () => (await client.inbox.count()).questions === 1)
+  const [asked] = await client.inbox.list().toArray()
+  /** Somebody else answers while the answer is on its way. */
+  const slow = createServer(async ({ method, url: path }, answer) => {
+    if (method === 'POST') await client.sessions.resolvePermission(asked!.session.id, asked!.request.id, 'deny')
+    const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
+    const body = method === 'POST' ? '{"behavior":"allow"}' : null
+    const given = await fetch(`${new URL(url).origin}${path}`, { method: method!, headers, body })
+    answer.writeHead(given.status, { 'content-type': given.headers.get('content-type')! }).end(await given.text())
+  }).listen(0, '127.0.0.1')
+  t.teardown(() => slow.close())
+  await once(slow, 'listening')
+  const through = `http://127.0.0.1:${(slow.address() as AddressInfo).port}${new URL(url).pathname}`
+  t.match(
+    await run(['approvals', 'allow', asked!.request.id, '--answer', 'Green'], '', { SESSION_GATEWAY_URL: through }),
+    { code: 1, stderr: /AskUserQuestion of “.*” does not wait any more\. It was denied by ada, over the API, who was/ },
+  )
+  await until(async () => (await client.sessions.list({ status: 'idle' }).toArray()).length === 3)
 
   await run(['run', '--detach', script({ tools: [{ tool: 'deploy', input: {} }] }, { text: 'Deployed.' })])
   let executionId: string | undefined

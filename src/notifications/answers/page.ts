@@ -4,6 +4,7 @@ import { escaped } from '../../lib/html.js'
 import { shown } from '../shown.js'
 import { fieldsOf, MAX_WRITTEN, type Question, questionsOf } from './answer-form.js'
 import type { AnswerView, OpenRequest, Resolved } from './answer-links.js'
+import { DONE, whoWasFirst } from './who-was-first.js'
 
 const STYLE = `
 :root { color-scheme: light dark; --line: #8886; --soft: #8882 }
@@ -118,30 +119,11 @@ function fieldset({ question, header, options, multiSelect }: Question, index: n
   return `<fieldset><legend>${html(header ? `${header}: ${question}` : question)}</legend>${choices.join('')}${other}</fieldset>`
 }
 
-/** Who was first, in a sentence. */
-function settledText(resolved: Resolved | undefined): string {
-  if (!resolved) return 'Somebody has answered this, and nothing waits for an answer any more.'
-  const { behavior, resolvedBy } = resolved
-  const what = behavior === 'allow' ? 'allowed' : 'denied'
-  if (resolvedBy === 'timeout') return 'Nobody answered in time, so it was denied.'
-  if (resolvedBy === 'policy') return `Nobody is waited for any more: it was ${what} by the gateway.`
-  // nobody knows who holds a link: as a rule it is whoever pressed twice, or has loaded the page again
-  if (resolved.by?.channel === 'link')
-    return `It was ${what} by this link, or one like it. If that was you, your answer was taken.`
-  return `It was ${what} by ${whoOf(resolved)}, who was first.`
-}
-
-const WAYS: Record<string, string> = {
-  socket: 'in an application',
-  rest: 'over the API',
-  inbox: 'in the inbox',
-}
-
-function whoOf({ by }: Resolved): string {
-  const who = by?.principal ?? 'somebody'
-  const way = by && WAYS[by.channel]
-  return way ? `${who}, ${way}` : who
-}
+/** Nobody knows who holds a link: as a rule it is whoever pressed twice, or has loaded the page again. */
+const settledText = (resolved: Resolved | undefined): string =>
+  resolved?.by?.channel === 'link'
+    ? `It was ${DONE[resolved.behavior]} by this link, or one like it. If that was you, your answer was taken.`
+    : whoWasFirst(resolved)
 
 function page(title: string, body: string): string {
   return `<!doctype html>
