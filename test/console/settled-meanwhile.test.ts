@@ -20,8 +20,16 @@ async function world(
 ) {
   const { url, port, call, engine } = await buildServer(t, { console: true, script: {} })
   const { json } = await call('POST', '/sessions', { cwd: SOME_CWD, profile: 'scripted', approvalTimeoutMs: 0 })
+  const { host } = engine.last
+  const content = inputs.map((input, at) => ({
+    type: 'tool_use' as const,
+    id: at === 0 ? 't' : `t${at}`,
+    name: 'Bash',
+    input,
+  }))
+  host.emit({ type: 'assistant_message', message: { role: 'assistant', content }, uuid: 'a', parentToolUseId: null })
   for (const input of inputs)
-    void engine.last.host.requestPermission({
+    void host.requestPermission({
       toolName: 'questions' in input ? 'AskUserQuestion' : 'Bash',
       toolUseId: 't',
       input: { ...input },
@@ -278,13 +286,26 @@ t.test('what a session asked that was removed while the line was down is asked n
   const { page, complaints, remove } = await world(t, [{ command: 'ls' }], (id) => `sessions/${id}`, through)
   const allow = page.getByRole('button', { name: 'Allow', exact: true })
   await allow.waitFor()
+  const card = page.getByRole('log').getByRole('button', { name: /^Bash/ })
+  await card.filter({ hasText: 'waits for you' }).waitFor()
   const { target } = proxy
   proxy.target = undefined
   proxy.cut()
   await remove()
   proxy.target = target
-  await page.getByText('There is no such session.', { exact: true }).first().waitFor()
+  const isGone = page.getByText('There is no such session.', { exact: true }).first()
+  await isGone.waitFor()
   t.equal(await allow.count(), 0)
   t.equal(await page.getByText('Waits for you', { exact: true }).count(), 0)
+  t.match(await card.innerText(), 'left undone', 'nor does its log say so')
+  // of what comes and goes nothing is left to be asked for
+  await page.evaluate(`globalThis.asks = 0
+    new MutationObserver(() => { globalThis.asks += document.querySelectorAll('.waited-for').length })
+      .observe(document.body, { childList: true, subtree: true })`)
+  const again = page.waitForEvent('websocket', (socket) => socket.url().includes('/sessions/'))
+  proxy.cut()
+  await again
+  await isGone.waitFor()
+  t.equal(await page.evaluate('globalThis.asks'), 0, 'also while it is looked for again')
   t.strictSame(complaints, [])
 })

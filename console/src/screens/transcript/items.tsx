@@ -79,7 +79,9 @@ function Content({ item, nested, state }: RowProps) {
         <div class="card">
           <p class="card-plain">
             <Line text={item.toolName} class="tool-name" length={80} />
-            <span class="quiet-text">{says.execution[item.status]}</span>
+            <span class="quiet-text">
+              {says.execution[item.status === 'running' && state.isGone.value ? 'abandoned' : item.status]}
+            </span>
           </p>
           {item.error && <Text text={item.error} class="bad" first={1000} />}
           {item.output &&

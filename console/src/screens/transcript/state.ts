@@ -83,9 +83,7 @@ export class TranscriptState {
   }
 
   /** It was removed, or is not for this caller any more: there is none to try again, to answer, or to say anything. */
-  readonly isGone = computed(
-    () => this.error.value instanceof GatewayError && this.error.value.code === 'SG_ERR_SESSION_NOT_FOUND',
-  )
+  readonly isGone = signal(false)
   readonly status = computed(() =>
     this.isGone.value ? 'closed' : (this.now.value.status ?? this.session.value?.status),
   )
@@ -177,7 +175,7 @@ export class TranscriptState {
       await act()
     } catch (error) {
       if (this.#aborter.signal.aborted || mine !== this.#attempts) return
-      this.error.value = error
+      this.#fail(error)
       return error
     }
   }
@@ -203,7 +201,7 @@ export class TranscriptState {
     } catch (error) {
       if (this.#aborter.signal.aborted || !isOurs()) return
       this.#failed = { error, again: () => this.#step(step), isStep: true }
-      this.error.value = error
+      this.#fail(error)
     }
   }
 
@@ -266,6 +264,7 @@ export class TranscriptState {
       this.#link.onConnection(connection)
       const { snapshot } = attachment
       if (connection.state !== 'live' || !snapshot) return
+      this.isGone.value = false
       this.session.value = snapshot.session
       keepSession(snapshot.session)
       const { pendingPermissions: permissions, pendingExecutions: executions } = snapshot
@@ -280,8 +279,16 @@ export class TranscriptState {
     } catch (error) {
       if (this.#aborter.signal.aborted) return
       await noteEnd(error)
-      this.error.value = error
+      this.#fail(error)
     }
+  }
+
+  /** What is gone stays so while it is looked for again: nothing that it asked comes back meanwhile. */
+  #fail(error: unknown): void {
+    batch(() => {
+      this.error.value = error
+      if (error instanceof GatewayError && error.code === 'SG_ERR_SESSION_NOT_FOUND') this.isGone.value = true
+    })
   }
 
   #take(items: readonly AttachItem[]): void {

@@ -26,11 +26,9 @@ interface ToolCardProps {
   ts: number
 }
 
-const Taken = ({ tool, ts }: { tool: ToolPart; ts: number }) => {
+const Taken = ({ tool, status, ts }: Pick<ToolCardProps, 'tool' | 'ts'> & Pick<ToolPart, 'status'>) => {
   if (tool.endedAt !== undefined) return <span>{duration(Math.max(0, tool.endedAt - ts))}</span>
-  return tool.status === 'running' ? (
-    <span>{duration(Math.max(0, Math.floor((now.value - ts) / 1000) * 1000))}</span>
-  ) : null
+  return status === 'running' ? <span>{duration(Math.max(0, Math.floor((now.value - ts) / 1000) * 1000))}</span> : null
 }
 
 const Input = ({ input }: { input: unknown }) => {
@@ -50,8 +48,11 @@ export function ToolCard({ tool, inner, nested, state, ts }: ToolCardProps) {
   const ran = ranWith(tool)
   const edits = useMemo(() => editsOf(ran, tool.result), [ran, tool.result])
   const isOpen = useSignal(false)
+  const isOpenCall = tool.status === 'running' || tool.status === 'awaiting_approval'
+  // of the end of a session that was removed while the line was down no event tells
+  const status = isOpenCall && state.isGone.value ? 'abandoned' : tool.status
   return (
-    <div class="card tool" data-status={tool.status}>
+    <div class="card tool" data-status={status}>
       <button
         type="button"
         class="card-head"
@@ -64,7 +65,7 @@ export function ToolCard({ tool, inner, nested, state, ts }: ToolCardProps) {
         <Line text={tool.name} class="tool-name" length={60} />
         <Line text={summaryOf(ran)} class="tool-summary" length={160} />
         <span class="tool-state">
-          <Taken tool={tool} ts={ts} /> <b>{says.tool[tool.status]}</b>
+          <Taken tool={tool} status={status} ts={ts} /> <b>{says.tool[status]}</b>
         </span>
       </button>
       {tool.permission?.message && (
@@ -90,7 +91,7 @@ export function ToolCard({ tool, inner, nested, state, ts }: ToolCardProps) {
         </div>
       )}
       {inner && (
-        <details class="helper" open={tool.status === 'running'}>
+        <details class="helper" open={status === 'running'}>
           <summary>{says.helper(inner.items.length + inner.streaming.length)}</summary>
           {inner.items.map((item) => (
             <Row key={`${item.kind}${item.seq}`} item={item} nested={nested} state={state} />
