@@ -9,9 +9,9 @@ const SEED = Number(process.env.FUZZ_SEED ?? 20260101)
 const PATH = process.env.FUZZ_PATH
 const QUEUES = rounds(100, 2_000)
 
-const setting = (isDurable: boolean): fc.Arbitrary<JobSetting> =>
+const setting = (isDurable: boolean, hasHostsQueue: boolean): fc.Arbitrary<JobSetting> =>
   fc.record({
-    isDurable: fc.constant(isDurable),
+    ...{ isDurable: fc.constant(isDurable), hasHostsQueue: fc.constant(hasHostsQueue) },
     maxConcurrency: fc.constantFrom(1, 2, 50),
     maxJobDurationMs: fc.constantFrom(undefined, undefined, 5_000),
     maxParkedDurationMs: fc.constantFrom(undefined, undefined, 5_000),
@@ -35,9 +35,9 @@ async function live(setting: JobSetting, path: readonly Step[]): Promise<string[
   return faults
 }
 
-const queues = (isDurable: boolean, without: readonly string[] = []) =>
+const queues = (isDurable: boolean, without: readonly string[] = [], hasHostsQueue = false) =>
   fc.assert(
-    fc.asyncProperty(setting(isDurable), steps(JOB_STEPS, without), async (setting, path) => {
+    fc.asyncProperty(setting(isDurable, hasHostsQueue), steps(JOB_STEPS, without), async (setting, path) => {
       const faults = await live(setting, path)
       if (faults.length > 0) throw new Error(faults.join('; '))
     }),
@@ -49,3 +49,5 @@ t.test(`${QUEUES} queues whose jobs are kept`, () => queues(true))
 t.test(`${QUEUES} queues whose jobs are not kept`, () =>
   queues(false, ['kill', 'stop', 'holdWrites', 'fillDisk', 'heal']),
 )
+
+t.test(`${QUEUES} queues whose jobs a host keeps`, () => queues(true, [], true))
