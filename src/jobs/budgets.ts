@@ -71,12 +71,6 @@ export class DailyBudget {
     this.#rollover.set(this.resumesAt)
   }
 
-  /** Takes in a total from which something was taken back. */
-  correct(day: string, total: number): void {
-    if (day === this.today && this.isCurrent) this.#used = total
-    this.#rollover.set(this.resumesAt)
-  }
-
   stop(): void {
     this.#rollover.set(undefined)
   }

@@ -80,7 +80,7 @@ export class JobStore {
     if (!charge?.tokens) return restored
     const { day, tokens } = charge
     const total = await persistently(() => adapter.addDailyTokens(day, -tokens), this.#options)
-    budget.correct(day, await this.#totalOf(day, total))
+    budget.become(day, await this.#totalOf(day, total))
     return restored
   }
 

@@ -299,6 +299,30 @@ for (const [attempts, status, tells] of [
     t.match(await queue.cancel(submitted.id), { status: status === 'queued' ? 'canceled' : status })
   })
 
+t.test('a cancel that is refused and kept all the same is taken back, with what it charged', async (t) => {
+  const clock = new VirtualClock()
+  const { adapter, hold, release } = heldAdapter(clock)
+  const { queue, sessions, told, job } = await jobWorld(t, { clock, adapter })
+  const submitted = await queue.submit(jobRequest())
+  await settle()
+  sessions.last.say('so far', 7)
+  await settle()
+  hold()
+  const refused = t.rejects(queue.cancel(submitted.id), { code: 'SG_ERR_STORE_UNAVAILABLE' })
+  await settle()
+  await clock.advance(PATIENCE_MS)
+  await refused
+  release()
+  await settle(10)
+  t.match(await job(submitted), { status: 'running' })
+  t.match(await queue.stats(), { dailyTokensUsed: 0, running: 1 })
+  sessions.last.complete({ tokens: 7 })
+  await settle(10)
+  t.match(await job(submitted), { status: 'succeeded', usage: { tokens: 7 } })
+  t.match(await queue.stats(), { dailyTokensUsed: 7, running: 0 })
+  t.equal(told(submitted).filter((what) => what === 'completed').length, 1)
+})
+
 t.test('what a run says while its cancel is written is not told once that it is over is written', async (t) => {
   const clock = new VirtualClock()
   const { adapter, hold, release } = heldAdapter(clock)

@@ -3,7 +3,8 @@ import { type ErrorCode, GatewayError } from '../../src/errors.js'
 import { retryDelay, type StoredJob } from '../../src/jobs/job.js'
 import { silentLogger } from '../../src/lib/logger.js'
 import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
-import { type FakeSession, jobRequest, jobWorld, PROFILE, settle } from '../fixtures/job-world.js'
+import { asSpecified, type FakeSession, jobRequest, jobWorld, PROFILE, settle } from '../fixtures/job-world.js'
+import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 t.test('a job is stored, run, completed and told in that order', async (t) => {
   const { queue, sessions, told, job, events } = await jobWorld(t)
@@ -267,31 +268,39 @@ t.test('pages of jobs, newest first, by status and by what the caller may see', 
   await t.rejects(queue.page({ cursor: 'x' }), { code: 'SG_ERR_VALIDATION' })
 })
 
-t.test('retention removes old terminal jobs with their sessions, and nothing that is not over', async (t) => {
-  const { queue, sessions, clock, job } = await jobWorld(t, { retention: { maxAgeMs: 1000, sweepIntervalMs: 100 } })
-  const old = await queue.submit(jobRequest({ attempts: 2, retryDelayMs: 0 }))
-  await settle()
-  sessions.last.complete({ isError: true })
-  await settle(8)
-  sessions.last.complete()
-  await settle()
-  t.match(await job(old), { status: 'succeeded' })
-  const parked = await queue.submit(jobRequest())
-  await settle()
-  sessions.last.park()
-  const running = await queue.submit(jobRequest())
-  await clock.advance(900)
-  t.ok(await queue.get(old.id))
-  await clock.advance(1000)
-  t.equal(await queue.get(old.id), undefined)
-  t.same(
-    sessions.removed,
-    sessions.all.slice(0, 2).map(({ info }) => info.id),
-    'the sessions of both attempts',
+for (const whose of ['ours', 'one of nothing but what the specification asks'])
+  t.test(
+    `retention removes old terminal jobs with their sessions, and nothing that is not over: ${whose}`,
+    async (t) => {
+      const time = new VirtualClock()
+      const ours = createMemoryQueueAdapter({ now: () => time.now() })
+      const adapter = whose === 'ours' ? ours : asSpecified(ours)
+      const retention = { maxAgeMs: 1000, sweepIntervalMs: 100 }
+      const { queue, sessions, clock, job } = await jobWorld(t, { clock: time, adapter, retention })
+      const old = await queue.submit(jobRequest({ attempts: 2, retryDelayMs: 0 }))
+      await settle()
+      sessions.last.complete({ isError: true })
+      await settle(8)
+      sessions.last.complete()
+      await settle()
+      t.match(await job(old), { status: 'succeeded' })
+      const parked = await queue.submit(jobRequest())
+      await settle()
+      sessions.last.park()
+      const running = await queue.submit(jobRequest())
+      await clock.advance(900)
+      t.ok(await queue.get(old.id))
+      await clock.advance(1000)
+      t.equal(await queue.get(old.id), undefined)
+      t.same(
+        sessions.removed,
+        sessions.all.slice(0, 2).map(({ info }) => info.id),
+        'the sessions of both attempts',
+      )
+      t.match(await job(parked), { status: 'parked' })
+      t.match(await job(running), { status: 'running' })
+    },
   )
-  t.match(await job(parked), { status: 'parked' })
-  t.match(await job(running), { status: 'running' })
-})
 
 t.test(
   'an adapter may take its time before it tells of work, and is heard no more once the queue is closed',
