@@ -48,6 +48,12 @@ t.test('whoever comes back to the settings sees who has signed in meanwhile', { 
   await call('POST', '/console/sessions', SIGN_IN)
   await page.evaluate("void dispatchEvent(new Event('focus'))")
   await until(async () => (await rows.count()) === 2, 'the other sign-in')
+  const sees = page.locator('.settings').getByText('all profiles', { exact: true })
+  await sees.waitFor()
+  await page.evaluate("void fetch('sessions/current', { method: 'DELETE' })")
+  await page.getByLabel('Token').waitFor()
+  t.equal(await page.locator('.settings').count(), 1)
+  t.equal(await sees.count(), 0, 'of nobody it is said what they see')
 })
 
 t.test('that a sign-in could not be ended stays said when the list of them is read again', { skip }, async (t) => {
