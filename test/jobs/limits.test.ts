@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { QueueAdapter } from '../../src/jobs/adapter.js'
 import { createMemoryQueueAdapter } from '../../src/storage/memory/queue-adapter.js'
-import { jobRequest, jobWorld, settle } from '../fixtures/job-world.js'
+import { asSpecified, jobRequest, jobWorld, settle } from '../fixtures/job-world.js'
 import { VirtualClock } from '../fixtures/virtual-clock.js'
 
 const HOUR_MS = 3_600_000
@@ -98,39 +98,42 @@ t.test('a limit beyond 24.8 days does not fire at once', async (t) => {
   t.same(sessions.last.interrupts, [])
 })
 
-t.test('an exhausted day holds the queue, and midnight lets it go on by itself', async (t) => {
-  const clock = new VirtualClock(Date.UTC(2026, 5, 1, 22))
-  const { queue, sessions, job } = await jobWorld(t, { clock, dailyTokenLimit: 100, maxConcurrency: 2 })
-  const pauses: boolean[] = []
-  queue.on('budget_changed', ({ paused }) => pauses.push(paused))
-  await queue.submit(jobRequest())
-  const long = await queue.submit(jobRequest())
-  const held = await queue.submit(jobRequest())
-  await settle()
-  sessions.all[0]?.complete({ tokens: 100 })
-  await settle()
-  const midnight = Date.UTC(2026, 5, 2)
-  t.match(await queue.stats(), {
-    paused: true,
-    dailyTokensUsed: 100,
-    dailyTokenLimit: 100,
-    resumesAt: midnight,
-    queued: 1,
+for (const whose of ['ours', 'one of nothing but what the specification asks'])
+  t.test(`an exhausted day holds the queue, and midnight lets it go on by itself: ${whose}`, async (t) => {
+    const clock = new VirtualClock(Date.UTC(2026, 5, 1, 22))
+    const ours = createMemoryQueueAdapter({ now: () => clock.now() })
+    const adapter = whose === 'ours' ? ours : asSpecified(ours)
+    const { queue, sessions, job } = await jobWorld(t, { clock, adapter, dailyTokenLimit: 100, maxConcurrency: 2 })
+    const pauses: boolean[] = []
+    queue.on('budget_changed', ({ paused }) => pauses.push(paused))
+    await queue.submit(jobRequest())
+    const long = await queue.submit(jobRequest())
+    const held = await queue.submit(jobRequest())
+    await settle()
+    sessions.all[0]?.complete({ tokens: 100 })
+    await settle()
+    const midnight = Date.UTC(2026, 5, 2)
+    t.match(await queue.stats(), {
+      paused: true,
+      dailyTokensUsed: 100,
+      dailyTokenLimit: 100,
+      resumesAt: midnight,
+      queued: 1,
+    })
+    t.match(await job(held), { status: 'queued' })
+    t.match(await job(long), { status: 'running' }, 'what runs goes on')
+    await clock.advance(2 * HOUR_MS - 1)
+    t.match(await job(held), { status: 'queued' })
+    await clock.advance(1)
+    await settle()
+    t.match(await job(held), { status: 'running' })
+    t.match(await queue.stats(), { paused: false, dailyTokensUsed: 0 })
+    t.notOk('resumesAt' in (await queue.stats()))
+    t.same(pauses, [true, false])
+    sessions.all[1]?.complete({ tokens: 30 })
+    await settle()
+    t.equal((await queue.stats()).dailyTokensUsed, 30, 'an attempt is charged to the day of its end')
   })
-  t.match(await job(held), { status: 'queued' })
-  t.match(await job(long), { status: 'running' }, 'what runs goes on')
-  await clock.advance(2 * HOUR_MS - 1)
-  t.match(await job(held), { status: 'queued' })
-  await clock.advance(1)
-  await settle()
-  t.match(await job(held), { status: 'running' })
-  t.match(await queue.stats(), { paused: false, dailyTokensUsed: 0 })
-  t.notOk('resumesAt' in (await queue.stats()))
-  t.same(pauses, [true, false])
-  sessions.all[1]?.complete({ tokens: 30 })
-  await settle()
-  t.equal((await queue.stats()).dailyTokensUsed, 30, 'an attempt is charged to the day of its end')
-})
 
 t.test('a clock that is set takes no time from a run, nor gives it any', async (t) => {
   const { queue, sessions, clock, job } = await jobWorld(t, { maxJobDurationMs: 10_000, maxParkedDurationMs: 10_000 })

@@ -229,6 +229,21 @@ t.test('a full queue refuses, and so does one that drains', async (t) => {
   await t.rejects(queue.submit(jobRequest()), { code: 'SG_ERR_SHUTTING_DOWN' })
 })
 
+t.test('a queue that drains lets end what runs, and begins nothing more', async (t) => {
+  const { queue, sessions, clock, job } = await jobWorld(t, { maxConcurrency: 1 })
+  const running = await queue.submit(jobRequest())
+  const queued = await queue.submit(jobRequest())
+  const delayed = await queue.submit(jobRequest({ runAt: clock.now() + 1_000 }))
+  await settle()
+  queue.drain()
+  sessions.last.complete()
+  await settle()
+  await clock.advance(60_000)
+  t.match(await job(running), { status: 'succeeded' })
+  for (const waits of [queued, delayed]) t.match(await job(waits), { status: 'queued' })
+  t.equal(sessions.all.length, 1)
+})
+
 t.test('what is wrong with a request is said when it is submitted', async (t) => {
   const { queue } = await jobWorld(t)
   const paths = async (request: object) => {
