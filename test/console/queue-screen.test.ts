@@ -77,6 +77,13 @@ t.test('the board moves as jobs do: submitted, canceled, submitted again', { ski
   await column('Queued').getByRole('button').waitFor({ state: 'detached' })
   const order = (await queued.allTextContents()).map((text) => /Is urgent|Waits [abc]/.exec(text)?.[0])
   t.strictSame(order, ['Is urgent', ...['a', 'b', 'c'].flatMap((part) => Array(50).fill(`Waits ${part}`))])
+  await page.route('**/queue/next', (route) => route.fulfill({ contentType: 'text/html', body: '<p>Sign in</p>' }))
+  const read = page.waitForResponse('**/queue/next')
+  await job('Comes last')
+  await queued.filter({ hasText: 'Comes last' }).waitFor()
+  await (await read).finished()
+  await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))')
+  t.match(await queued.first().textContent(), 'Is urgent', 'what is known of the order stands until it can be read')
   t.strictSame(complaints, [])
 })
 

@@ -1,6 +1,6 @@
 import { batch, signal } from '@preact/signals'
-import type { JobInfo, Pages, QueueFrame, QueueStats } from '../../../client/index.js'
-import { client, request } from '../api.js'
+import { GatewayError, type JobInfo, type Pages, type QueueFrame, type QueueStats } from '../../../client/index.js'
+import { client } from '../api.js'
 import { type Column, columnOf, isOver, type Jobs, type Turns, withJobs } from '../model/board.js'
 import { nextFrame } from '../model/next-frame.js'
 import { LinkState } from './link.js'
@@ -31,8 +31,9 @@ async function turned(turns: Pending): Promise<{ found: JobInfo[]; rest: Pending
   return { found, rest, error }
 }
 
-/** None of a gateway that is older than this page; why nothing can be read is said of the pages. */
-const nextJobs = (): Promise<JobInfo[]> => request<JobInfo[]>('GET', '/queue/next').catch(() => [])
+/** None of a gateway that is older than this page. @returns undefined: that cannot be read now; why is said of the pages */
+const nextJobs = (): Promise<JobInfo[] | undefined> =>
+  client.queue.next().catch((error) => (error instanceof GatewayError && error.status === 404 ? [] : undefined))
 
 const turnsOf = (next: readonly JobInfo[]): Turns => new Map(next.map(({ id }, at) => [id, at]))
 
@@ -156,8 +157,9 @@ export class QueueState {
       const [{ found, rest, error }, next] = await Promise.all([turned(turns), nextJobs()])
       if (error !== undefined) throw error
       if (mine !== this.#reading) return
-      this.jobs.value = withJobs(withJobs(withJobs(new Map(), next), found), heard)
-      this.turns.value = turnsOf(next)
+      this.jobs.value = withJobs(withJobs(withJobs(new Map(), next ?? []), found), heard)
+      // what was known of the order stands until it can be read
+      if (next) this.turns.value = turnsOf(next)
       this.#most = MAX_KEPT
       this.shown.value = SHOWN
       this.begun.value++
@@ -179,8 +181,8 @@ export class QueueState {
     this.#meanwhile.delete(heard)
     if (begun !== this.begun.value) return
     batch(() => {
-      this.jobs.value = withJobs(withJobs(this.jobs.value, next), heard)
-      this.turns.value = turnsOf(next)
+      this.jobs.value = withJobs(withJobs(this.jobs.value, next ?? []), heard)
+      if (next) this.turns.value = turnsOf(next)
     })
   }
 
