@@ -239,7 +239,7 @@ export class EngineDesk implements RunnerOwner {
   #keepDelivered(path: string): void {
     const session = this.#session
     if (!session.writer) return
-    session.delivered = withDelivered(session.delivered, path, session.link?.files)
+    session.delivered = withDelivered(session.delivered, path, session.link?.keptFiles)
     session.touch()
   }
 

@@ -100,8 +100,17 @@ export class RunnerLink implements RunnerHost {
   }
 
   get files(): SessionFiles | undefined {
+    return this.#filesOf(false)
+  }
+
+  /** For what is kept of them: one without a time is as old as that. */
+  get keptFiles(): SessionFiles | undefined {
+    return this.#filesOf(true)
+  }
+
+  #filesOf(mayLackTimes: boolean): SessionFiles | undefined {
     const files = tried(() => this.runner.files)
-    return files && engineFiles(files)
+    return files && engineFiles(files, { mayLackTimes })
   }
 
   emit(event: RunnerEvent): void {
@@ -178,7 +187,8 @@ export class RunnerLink implements RunnerHost {
       throw new TypeError('snapshot() gave a promise: what it gives must be there when it returns.')
     const kept: RunnerSnapshot | undefined = snapshot && JSON.parse(JSON.stringify(snapshot))
     const times =
-      kept?.files && tried(() => this.files?.list().map(({ path, modifiedAt }) => [path, Number(modifiedAt)] as const))
+      kept?.files &&
+      tried(() => this.keptFiles?.list().map(({ path, modifiedAt }) => [path, Number(modifiedAt)] as const))
     return times ? { ...kept!, filesModifiedAt: Object.fromEntries(times) } : kept
   }
 
