@@ -132,26 +132,23 @@ t.test('a list of jobs that comes late does not cut what a job came to', { skip 
 
 t.test('a page of jobs that comes late does not take back what was told since', { skip }, async (t) => {
   const running = async () => (await call('GET', '/jobs?status=running')).json.length === 1
-  // of so many those in the middle are neither on the first page nor among what begins next
-  const ids: string[] = []
-  for (let at = 0; at < 120; at++) {
-    const { json } = await call('POST', '/jobs', {
-      session: { cwd: SOME_CWD, profile: 'scripted', prompt: `Job ${at}` },
-    })
-    ids.push(json.id)
-  }
+  for (let at = 0; at < 60; at++)
+    await call('POST', '/jobs', { session: { cwd: SOME_CWD, profile: 'scripted', prompt: `Job ${at}` } })
   await until(running, 'a job that runs')
-  const { page } = await open(t, 'queue')
-  const column = (name: string) => page.locator(`.column-${name} .job-card`)
-  await column('running').getByText('Job 0', { exact: true }).waitFor()
+  const { page } = await open(t, 'inbox')
+  // as of an older gateway: what begins next stands on no page but its own
+  await page.route('**/queue/next', (route) => route.fulfill({ status: 404, json: {} }))
+  await page.getByRole('link', { name: 'Queue' }).click()
+  const shown = page.locator('.column-running .job-card')
+  await shown.getByText('Job 0', { exact: true }).waitFor()
   const late = await hold(page, '**/v1/jobs?*', (route) => route.request().url().includes('cursor='))
-  await page.locator('.column-queued').getByRole('button', { name: 'Load more in between' }).click()
+  await page.locator('.column-queued').getByRole('button', { name: 'Load more' }).click()
   await late.isHeld
-  await call('DELETE', `/jobs/${ids[60]}`)
-  await column('done').getByText('Job 60', { exact: true }).waitFor()
+  const before = engine.last
+  before.complete()
+  await shown.getByText('Job 1', { exact: true }).waitFor()
   await late.release()
-  await column('queued').getByText('Job 61', { exact: true }).waitFor()
-  t.equal(await column('queued').getByText('Job 60', { exact: true }).count(), 0)
+  t.equal(await shown.getByText('Job 1', { exact: true }).count(), 1)
 })
 
 t.test('what was answered and hidden does not come back with a list from before', { skip }, async (t) => {
