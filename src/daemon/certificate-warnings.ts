@@ -2,11 +2,11 @@ import { X509Certificate } from 'node:crypto'
 import { checkServerIdentity } from 'node:tls'
 import { type Clock, systemClock } from '../lib/clock.js'
 import { tried } from '../lib/tried.js'
+import { DAY_MS } from '../lib/utc-day.js'
 import type { ConfigProblem } from './config-problem.js'
 import type { EffectiveConfig } from './load-config.js'
 
 /** So long before its end a certificate is told of. */
-const DAY_MS = 86_400_000
 const NOTICE_MS = 14 * DAY_MS
 
 /** Certificates that nodes do not take from each other, or soon will not. What is served to clients does not depend on them. */

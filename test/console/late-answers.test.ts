@@ -142,7 +142,7 @@ t.test('a page of jobs that comes late does not take back what was told since', 
   const shown = page.locator('.column-running .job-card')
   await shown.getByText('Job 0', { exact: true }).waitFor()
   const late = await hold(page, '**/v1/jobs?*', (route) => route.request().url().includes('cursor='))
-  await page.locator('.column-queued').getByRole('button', { name: 'Load more' }).click()
+  await page.locator('.column-queued').getByRole('button', { name: 'Load more', exact: true }).click()
   await late.isHeld
   const before = engine.last
   before.complete()

@@ -27,9 +27,9 @@ export function Board({ state }: { state: QueueState }) {
     <div class="board">
       {COLUMNS.map((column) => {
         const shown = columns[column].slice(0, state.shown.value)
-        const isNext = ({ id }: JobInfo): boolean => turns.size === 0 || turns.has(id)
+        const isNext = ({ id }: JobInfo): boolean => turns.has(id)
         /** What is not loaded of those that are queued is behind what begins next, and before the newest. */
-        const isBetween = column === 'queued'
+        const isBetween = column === 'queued' && turns.size > 0
         const hasMore = state.more.value.has(column) && (!isBetween || countOf(column) > columns[column].length)
         const first = isBetween && hasMore ? shown.filter(isNext) : shown
         const cards = (jobs: readonly JobInfo[]) => (
